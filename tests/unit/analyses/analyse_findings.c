@@ -20,9 +20,9 @@
 
 static void healthy_run_has_none(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  struct cluster *c = cluster_new(&s.options);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
   assert_int_equal(r->n_findings, 0);
   cluster_end(r, c);
 }
@@ -70,10 +70,10 @@ static void partial_data(void **state) {
 
 static void missing_times_are_critical(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  s.options.no_gpu_times = true;
-  struct cluster *c = cluster_new(&s.options);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct cluster_options o = healthy_gpu();
+  o.no_gpu_times = true;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
   bool loud = false;
   for (u32 i = 0; i < r->n_findings; i++)
     loud |= r->findings[i].id == FINDING_DATA_PARTIAL &&
@@ -92,11 +92,11 @@ static void missing_times_are_critical(void **state) {
 static void a_close_second_is_noted(void **state) {
   (void)state;
   for (u32 close = 0; close < 2; close++) {
-    struct scenario s = healthy_scenario();
-    s.options.slow[3] = 0.4;
-    s.options.exposed_memcpy = close ? 110 * MS : 30 * MS;
-    struct cluster *c = cluster_new(&s.options);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct cluster_options o = healthy_gpu();
+    o.slow[3] = 0.4;
+    o.exposed_memcpy = close ? 110 * MS : 30 * MS;
+    struct cluster *c = cluster_new(&o);
+    struct results *r = cluster_analyse(c, NULL);
     assert_true(r->n_findings >= 2);
     double ratio = r->findings[1].saving_s / r->findings[0].saving_s;
     assert_int_equal(r->findings[0].close_second != NULL, ratio >= 0.9);

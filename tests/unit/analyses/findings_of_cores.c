@@ -71,12 +71,12 @@ static void in_wide_groups(struct cluster *c) {
 /* Two hosts of one name, four ranks on each: each has the cores for its own. */
 static void hosts_of_one_name_share_no_cores(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  struct cluster *c = cluster_new(&s.options);
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
   too_few_cores(c);
   for (u32 r = 0; r < c->model.n_ranks; r++)
     c->model.ranks[r].info[TSCOPE_INFO_CLOCK] = r < 4 ? "boot a" : "boot b";
-  struct results *r = cluster_analyse(c, &s.given);
+  struct results *r = cluster_analyse(c, NULL);
   assert_non_null(
       strstr(finding_of(r, "HOST.OVERSUBSCRIBED")->evidence, "4 ranks with 36 threads"));
   cluster_end(r, c);
@@ -85,18 +85,18 @@ static void hosts_of_one_name_share_no_cores(void **state) {
 /* The quota of a control group counts like a number of cores that all its processes share. */
 static void a_quota_counts_as_cores(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  struct cluster *c = cluster_new(&s.options);
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
   in_one_group(c);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct results *r = cluster_analyse(c, NULL);
   const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
   assert_non_null(finding);
   assert_non_null(strstr(finding->title, "8 ranks share 3 cores"));
   assert_non_null(strstr(finding->evidence, "control group /slice/job allows 3"));
   cluster_end(r, c);
-  c = cluster_new(&s.options);
+  c = cluster_new(&o);
   in_wide_groups(c);
-  r = cluster_analyse(c, &s.given);
+  r = cluster_analyse(c, NULL);
   finding = finding_of(r, "HOST.OVERSUBSCRIBED");
   assert_non_null(finding);
   assert_non_null(strstr(finding->title, "that could run had no core"));
@@ -111,14 +111,14 @@ static void only_other_threads_wait(struct cluster *c) {
 }
 static void waiting_of_other_threads_is_not_critical(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
+  struct cluster_options o = healthy_gpu();
   for (u32 beside = 0; beside < 2; beside++) {
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster *c = cluster_new(&o);
     if (beside)
       only_other_threads_wait(c);
     else
       too_few_cores(c);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
     assert_non_null(finding);
     assert_int_equal(finding->severity, beside ? SEVERITY_WARNING : SEVERITY_CRITICAL);
@@ -141,13 +141,13 @@ static void oversubscribed(void **state) {
  */
 static void other_findings_are_its_consequences(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  s.options.slow[3] = 0.2;
+  struct cluster_options o = healthy_gpu();
+  o.slow[3] = 0.2;
   for (u32 shared = 0; shared < 2; shared++) {
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster *c = cluster_new(&o);
     if (shared)
       too_few_cores(c);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
     assert_non_null(straggler);
     assert_int_equal(strstr(straggler->evidence, "HOST.OVERSUBSCRIBED") != NULL, shared);
@@ -167,10 +167,10 @@ static void starved(struct cluster *c) {
 }
 static void who_has_few_of_its_cores_is_not_to_blame(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  struct cluster *c = cluster_new(&s.options);
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
   starved(c);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct results *r = cluster_analyse(c, NULL);
   const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
   assert_non_null(finding);
   assert_non_null(strstr(finding->title, "that could run had no core"));
@@ -181,10 +181,10 @@ static void who_has_few_of_its_cores_is_not_to_blame(void **state) {
 /* One rank of eight has its own cores and does not fill them: another process does. */
 static void another_process_has_the_cores(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  struct cluster *c = cluster_new(&s.options);
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
   pinned_apart(c);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct results *r = cluster_analyse(c, NULL);
   const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
   assert_non_null(finding);
   assert_non_null(strstr(finding->title, "that could run had no core"));
@@ -214,12 +214,11 @@ static void what_others_explain_is_a_note(void **state) {
   } cases[] = {
       {false, 90, 2, true}, {false, 3, 2.9, false}, {false, 2, 90, false}, {true, 90, 2, false}};
   for (u32 i = 0; i < LENGTH_OF(cases); i++) {
-    struct scenario s = healthy_scenario();
-    s.options = cases[i].on_gpu ? healthy_gpu() : healthy_cpu();
-    s.options.slow[3] = 0.2;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = cases[i].on_gpu ? healthy_gpu() : healthy_cpu();
+    o.slow[3] = 0.2;
+    struct cluster *c = cluster_new(&o);
     wait_for_others(c, cases[i].own, cases[i].peers);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
     assert_int_equal(finding_of(r, "HOST.OVERSUBSCRIBED")->severity, SEVERITY_WARNING);
     assert_non_null(straggler);
@@ -254,14 +253,12 @@ static void a_line_that_needs_no_core_is_no_note(void **state) {
   for (u32 run = 0; run < 3; run++) {
     bool without_core = run > 0, note = run == 1;
     i64 late[50 * CLUSTER_RANKS] = {0};
-    struct scenario s = healthy_scenario();
-    s.options = healthy_cpu();
-    s.options.late_forward[3] = 80 * MS;
+    struct cluster_options o = healthy_cpu();
+    o.late_forward[3] = 80 * MS;
     for (u32 step = 0; step < 50; step++)
-      late[step * s.options.ranks + 3] = 80 * MS;
-    struct cluster *c =
-        at_a_line(&s.options, late, without_core, run == 2 ? 3 : 90, run == 2 ? 2.9 : 2);
-    struct results *r = cluster_analyse(c, &s.given);
+      late[step * o.ranks + 3] = 80 * MS;
+    struct cluster *c = at_a_line(&o, late, without_core, run == 2 ? 3 : 90, run == 2 ? 2.9 : 2);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
     assert_non_null(straggler);
     assert_int_equal(straggler->severity == SEVERITY_INFO, note);
@@ -276,13 +273,12 @@ static void work_that_needs_no_core_is_no_note(void **state) {
   (void)state;
   for (u32 without_core = 0; without_core < 2; without_core++) {
     i64 late[50 * CLUSTER_RANKS] = {0};
-    struct scenario s = healthy_scenario();
-    s.options = healthy_cpu();
+    struct cluster_options o = healthy_cpu();
     for (u32 step = 9; step < 50; step += 10)
-      late[step * s.options.ranks + 3] = 400 * MS;
-    s.options.late_input = late;
-    struct cluster *c = at_a_line(&s.options, late, without_core, 90, 2);
-    struct results *r = cluster_analyse(c, &s.given);
+      late[step * o.ranks + 3] = 400 * MS;
+    o.late_input = late;
+    struct cluster *c = at_a_line(&o, late, without_core, 90, 2);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *work = finding_of(r, "TIMING.JITTER");
     assert_non_null(work);
     assert_non_null(strstr(work->title, "train.py:20 of rank 3"));
@@ -296,13 +292,12 @@ static void a_later_line_that_needs_no_core_is_no_note(void **state) {
   (void)state;
   for (u32 without_core = 0; without_core < 2; without_core++) {
     i64 late[50 * CLUSTER_RANKS] = {0};
-    struct scenario s = healthy_scenario();
-    s.options = healthy_cpu();
+    struct cluster_options o = healthy_cpu();
     for (u32 step = 20; step < 50; step++)
-      late[step * s.options.ranks + 3] = 80 * MS;
-    s.options.late_backward = late;
-    struct cluster *c = at_a_line(&s.options, late, without_core, 90, 2);
-    struct results *r = cluster_analyse(c, &s.given);
+      late[step * o.ranks + 3] = 80 * MS;
+    o.late_backward = late;
+    struct cluster *c = at_a_line(&o, late, without_core, 90, 2);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *slower = finding_of(r, "DIST.FAIL_SLOW");
     assert_non_null(slower);
     assert_int_equal(slower->n_ranks, 1);
@@ -348,13 +343,12 @@ static void sample_workers(struct cluster *c, u8 activity) {
 static void workers_lack_cores_too(void **state) {
   (void)state;
   for (u32 sleep = 0; sleep < 2; sleep++) {
-    struct scenario s = healthy_scenario();
-    s.options = healthy_cpu();
-    s.options.input = 300 * MS;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_cpu();
+    o.input = 300 * MS;
+    struct cluster *c = cluster_new(&o);
     sample_workers(c, sleep ? TSCOPE_ACTIVITY_SLEEP : TSCOPE_ACTIVITY_RUNNING);
     wait_for_others(c, 5, 5);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *input = finding_of(r, "TIMING.DATALOADER_BOUND");
     assert_non_null(input);
     assert_true(input->saving_s > 10);
@@ -370,10 +364,9 @@ static void workers_that_no_look_saw_may_lack_cores(void **state) {
   (void)state;
   for (u32 sleep = 0; sleep < 2; sleep++) {
     static const i64 none[50 * CLUSTER_RANKS] = {0};
-    struct scenario s = healthy_scenario();
-    s.options = healthy_cpu();
-    s.options.input = 300 * MS;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_cpu();
+    o.input = 300 * MS;
+    struct cluster *c = cluster_new(&o);
     cluster_sample(c, none, 0, 20 * MS, 1);
     for (u32 r = 0; r < c->model.n_ranks; r++) {
       const struct call_sites *sites = c->timelines[r].call_sites;
@@ -381,7 +374,7 @@ static void workers_that_no_look_saw_may_lack_cores(void **state) {
         sites->samples[i].activity = sleep ? TSCOPE_ACTIVITY_SLEEP : TSCOPE_ACTIVITY_EVENTS;
     }
     wait_for_others(c, 5, 5);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *input = finding_of(r, "TIMING.DATALOADER_BOUND");
     assert_non_null(input);
     assert_int_equal(input->severity == SEVERITY_INFO, !sleep);
@@ -394,12 +387,11 @@ static void most_of_a_saving_is_explained(void **state) {
   (void)state;
   double saving = 0;
   for (u32 i = 0; i < 3; i++) {
-    struct scenario s = healthy_scenario();
-    s.options = healthy_cpu();
-    s.options.slow[3] = 0.2;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_cpu();
+    o.slow[3] = 0.2;
+    struct cluster *c = cluster_new(&o);
     wait_for_others(c, 4 + (i == 1 ? 0.85 : 0.65) * saving, 4);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
     assert_non_null(straggler);
     assert_int_equal(straggler->severity == SEVERITY_INFO, i == 1);
@@ -412,10 +404,9 @@ static void most_of_a_saving_is_explained(void **state) {
 static void only_waits_in_the_steps_explain_them(void **state) {
   (void)state;
   for (u32 in_steps = 0; in_steps < 2; in_steps++) {
-    struct scenario s = healthy_scenario();
-    s.options = healthy_cpu();
-    s.options.slow[3] = 0.2;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_cpu();
+    o.slow[3] = 0.2;
+    struct cluster *c = cluster_new(&o);
     wait_for_others(c, 90, 2);
     const struct steps *steps = &c->model.steps;
     const u64 before = in_steps ? 0 : 90000000000u;
@@ -425,7 +416,7 @@ static void only_waits_in_the_steps_explain_them(void **state) {
         {steps->end[(size_t)steps->n * c->model.n_ranks - 1], 90000000000u, 90000000000u}};
     c->model.ranks[3].looks = looks;
     c->model.ranks[3].n_looks = 3;
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
     assert_non_null(straggler);
     assert_int_equal(straggler->severity == SEVERITY_INFO, in_steps);
@@ -437,13 +428,12 @@ static void only_waits_in_the_steps_explain_them(void **state) {
 static void waits_of_peers_make_no_rank_slow(void **state) {
   (void)state;
   for (u32 own = 0; own < 2; own++) {
-    struct scenario s = healthy_scenario();
-    s.options = healthy_cpu();
-    s.options.slow[3] = 0.5;
-    s.options.slow_from = s.options.steps / 2;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_cpu();
+    o.slow[3] = 0.5;
+    o.slow_from = o.steps / 2;
+    struct cluster *c = cluster_new(&o);
     wait_for_others(c, own ? 90 : 0, own ? 1 : 90);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *slower = finding_of(r, "DIST.FAIL_SLOW");
     assert_non_null(slower);
     assert_int_equal(slower->n_ranks, 1);

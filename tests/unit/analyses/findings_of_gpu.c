@@ -121,12 +121,12 @@ static void outside_phases(void **state) {
  * straggler saves 100 ms, and what all do the other 40. */
 static void what_a_straggler_does_outside_is_its_own(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  for (u32 i = 0; i < s.options.ranks; i++)
-    s.options.late_launch[i] = (i == 2 ? 240 : 140) * MS;
-  struct cluster *c = cluster_new(&s.options);
+  struct cluster_options o = healthy_gpu();
+  for (u32 i = 0; i < o.ranks; i++)
+    o.late_launch[i] = (i == 2 ? 240 : 140) * MS;
+  struct cluster *c = cluster_new(&o);
   with_phases(c);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct results *r = cluster_analyse(c, NULL);
   const struct finding *outside = finding_of(r, "TIMING.OUTSIDE_PHASES");
   const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
   assert_non_null(outside);
@@ -151,10 +151,10 @@ static void recoverable(void **state) {
  */
 static void causes_come_before_what_sums_them_up(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  s.options.exposed_memcpy = 30 * MS;
-  struct cluster *c = cluster_new(&s.options);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct cluster_options o = healthy_gpu();
+  o.exposed_memcpy = 30 * MS;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
   const struct finding *copies = finding_of(r, "KERNEL.COPY");
   const struct finding *sum = finding_of(r, "EFFICIENCY.RECOVERABLE");
   assert_true(copies && sum && copies->saving_s < sum->saving_s && copies < sum);
@@ -164,9 +164,9 @@ static void causes_come_before_what_sums_them_up(void **state) {
 
 /* The rules about kernels read sums that other tests check; here they are set by hand. */
 static bool fires_on(void (*rule)(struct findings *), struct results *given) {
-  struct scenario s = healthy_scenario();
-  struct cluster *c = cluster_new(&s.options);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
   u32 before = r->n_findings;
   struct analysis a = {.model = &c->model, .results = given, .arena = r->internal};
   struct findings f = {.a = &a, .arena = a.arena, .r = given, .steps = 1, .step_ms = 100};
@@ -184,9 +184,9 @@ static bool fires_on(void (*rule)(struct findings *), struct results *given) {
 /* The action where the devices idle for 80 ms of a second, and without the wait at a line a step is
  * shorter by this share. */
 static bool idle_names_line(double share) {
-  struct scenario s = healthy_scenario();
-  struct cluster *c = cluster_new(&s.options);
-  struct results *whole = cluster_analyse(c, &s.given);
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  struct results *whole = cluster_analyse(c, NULL);
   struct cure_change idle = {.kind = CHANGE_LAUNCHES};
   struct budget_line budget[] = {
       {.part = BUDGET_LAUNCH_AND_IDLE, .seconds = 0.08, .fraction = 0.08, .cure = {&idle, 1}}};
@@ -211,9 +211,9 @@ static bool idle_names_line(double share) {
 /* Devices idle for 8 % of the time, and for much more while the host is outside the phases. */
 static void other_idle_time_is_told(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  struct cluster *c = cluster_new(&s.options);
-  struct results *whole = cluster_analyse(c, &s.given);
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  struct results *whole = cluster_analyse(c, NULL);
   struct cure_change idle = {.kind = CHANGE_LAUNCHES};
   struct budget_line budget[] = {
       {.part = BUDGET_LAUNCH_AND_IDLE, .seconds = 0.08, .fraction = 0.08, .cure = {&idle, 1}},

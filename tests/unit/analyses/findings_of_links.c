@@ -110,12 +110,12 @@ static void slow_links_are_named_by_their_hosts(void **state) {
       {{4, 2, {0, 2, 4, 6}, {true, false, true, false}}, "on a", 2, 0}, /* and on c */
   };
   for (u32 i = 0; i < LENGTH_OF(cases); i++) {
-    struct scenario s = healthy_scenario();
-    s.options.transfer = 80 * MS;
+    struct cluster_options o = healthy_gpu();
+    o.transfer = 80 * MS;
     links = cases[i].links;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster *c = cluster_new(&o);
     spread_over_hosts(c);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *finding = finding_of(r, "DIST.SLOW_LINK");
     if (cases[i].where) {
       assert_non_null(finding);
@@ -177,14 +177,14 @@ static void no_link_inside_a_host(void **state) {
 /* The record does not say where ranks ran: a rank is not a host of its own. */
 static void links_of_unknown_hosts_name_none(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  s.options.transfer = 80 * MS;
+  struct cluster_options o = healthy_gpu();
+  o.transfer = 80 * MS;
   links = (struct links){4, 2, {0, 2, 4, 6}, {false, false, true, false}};
-  struct cluster *c = cluster_new(&s.options);
+  struct cluster *c = cluster_new(&o);
   spread_over_hosts(c);
   for (u32 r = 0; r < c->model.n_ranks; r++)
     c->model.ranks[r].host = NULL;
-  struct results *r = cluster_analyse(c, &s.given);
+  struct results *r = cluster_analyse(c, NULL);
   for (u32 i = 0; i < r->n_findings; i++)
     if (r->findings[i].id == FINDING_DIST_SLOW_LINK ||
         r->findings[i].id == FINDING_DIST_COMM_BOUND ||

@@ -103,17 +103,17 @@ static void calls_without_many_bytes_are_to_be_fewer(void **state) {
   (void)state;
   for (u32 i = 0; i < LENGTH_OF(findings) * LENGTH_OF(cases); i++) {
     u32 one = i / LENGTH_OF(cases), as = i % LENGTH_OF(cases);
-    struct scenario s = healthy_scenario();
-    s.options.transfer = findings[one].transfer;
-    s.options.no_overlap = findings[one].no_overlap;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_gpu();
+    o.transfer = findings[one].transfer;
+    o.no_overlap = findings[one].no_overlap;
+    struct cluster *c = cluster_new(&o);
     for (u32 k = 0; k < c->model.n_collectives; k++) {
       c->model.collectives[k].op = cases[as].op;
       c->model.collectives[k].bytes = cases[as].bytes;
     }
     for (u32 k = 0; k < c->model.n_arrivals; k++)
       c->model.arrivals[k].op = cases[as].op;
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const char *action = finding_of(r, findings[one].id)->action;
     bool of_calls = strstr(action, "less often, or once") || strstr(action, "Leave out");
     if (of_calls != (cases[as].action != NULL) || (of_calls && !strstr(action, cases[as].action)))
@@ -131,12 +131,12 @@ static void sizes_are_told_in_their_units(void **state) {
       {16900, "all_reduce of 16.9 kB on"}, {0, "all_reduce on"}, {4000000, "of 4.00 MB on"}};
   (void)state;
   for (size_t i = 0; i < LENGTH_OF(cases); i++) {
-    struct scenario s = healthy_scenario();
-    s.options.slow[2] = 0.5;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_gpu();
+    o.slow[2] = 0.5;
+    struct cluster *c = cluster_new(&o);
     for (u32 k = 0; k < c->model.n_collectives; k++)
       c->model.collectives[k].bytes = cases[i].bytes;
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     if (!strstr(finding_of(r, "DIST.STRAGGLER")->evidence, cases[i].text))
       fail_msg("%s: not %s", finding_of(r, "DIST.STRAGGLER")->evidence, cases[i].text);
     cluster_end(r, c);
@@ -156,12 +156,12 @@ static void forget_peers(struct cluster *c) {
 static void traces_that_are_there_are_not_asked_for(void **state) {
   (void)state;
   for (ranks_missing = 0; ranks_missing < 2; ranks_missing++) {
-    struct scenario s = healthy_scenario();
-    s.options.transfer = 100 * MS; /* of 500 */
-    s.options.no_overlap = true;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_gpu();
+    o.transfer = 100 * MS; /* of 500 */
+    o.no_overlap = true;
+    struct cluster *c = cluster_new(&o);
     forget_peers(c);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *exposed = finding_of(r, "DIST.EXPOSED_COMM");
     assert_non_null(exposed);
     assert_non_null(strstr(exposed->title, "40 % of each step is exposed communication, waiting"));
@@ -195,11 +195,11 @@ static void share_parts(struct cluster *c, u64 bytes_of_rank_2) {
 static void a_larger_part_is_told(void **state) {
   (void)state;
   for (u32 larger = 0; larger < 2; larger++) {
-    struct scenario s = healthy_scenario();
-    s.options.slow[2] = 0.5;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_gpu();
+    o.slow[2] = 0.5;
+    struct cluster *c = cluster_new(&o);
     share_parts(c, larger ? 2000000 : 1900000);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *found = finding_of(r, "DIST.STRAGGLER");
     assert_non_null(found);
     assert_int_equal(larger, strstr(found->evidence, "2.00 MB") != NULL);
@@ -212,14 +212,14 @@ static void a_larger_part_is_told(void **state) {
 static void more_work_is_no_slow_device(void **state) {
   (void)state;
   for (u32 own = 0; own < 2; own++) {
-    struct scenario s = healthy_scenario();
-    s.options.slow[6] = 0.2;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_gpu();
+    o.slow[6] = 0.2;
+    struct cluster *c = cluster_new(&o);
     struct timeline *t = &c->timelines[6];
     for (u32 i = 0, kernels = 0; i < t->n_spans && own; i++)
       if (t->spans[i].kind == SPAN_KERNEL && ++kernels % 3 == 0)
         t->spans[i].name = 5; /* its last kernel of a step is "copy", which no other rank runs */
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *finding = finding_of(r, "DIST.STRAGGLER");
     assert_non_null(finding);
     assert_int_equal(strstr(finding->title, "more work") != NULL, own);
@@ -260,13 +260,12 @@ static void fail_slow(void **state) {
 static void fail_slow_without_cores(void **state) {
   (void)state;
   for (u32 on_gpu = 0; on_gpu < 2; on_gpu++) {
-    struct scenario s = healthy_scenario();
-    s.options = on_gpu ? healthy_gpu() : healthy_cpu();
-    s.options.slow[2] = 0.2;
-    s.options.slow_from = 30;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = on_gpu ? healthy_gpu() : healthy_cpu();
+    o.slow[2] = 0.2;
+    o.slow_from = 30;
+    struct cluster *c = cluster_new(&o);
     c->model.ranks[2].scheduling = (struct rank_scheduling){.seconds = 10, .training_wait_s = 2};
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
     assert_non_null(finding);
     assert_int_equal(strstr(finding->action, "replace the device") != NULL, on_gpu);
@@ -307,11 +306,11 @@ static void fail_slow_of_no_one_part(void **state) {
  * as long before. */
 static void fail_slow_names_what_grew_if(double waited_s, bool evenly, const char *action) {
   static i64 late[8 * 50];
-  struct scenario s = healthy_scenario();
+  struct cluster_options o = healthy_gpu();
   for (u32 i = 30 * 8; i < 50 * 8; i++)
     late[i] = 80 * MS;
-  s.options.late_input = late;
-  struct cluster *c = cluster_new(&s.options);
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
   for (u32 rank = 0; rank < 8; rank++)
     c->model.ranks[rank].scheduling =
         (struct rank_scheduling){.seconds = 10, .training_wait_s = waited_s};
@@ -323,7 +322,7 @@ static void fail_slow_names_what_grew_if(double waited_s, bool evenly, const cha
     c->model.ranks[rank].looks = looks;
     c->model.ranks[rank].n_looks = 2;
   }
-  struct results *r = cluster_analyse(c, &s.given);
+  struct results *r = cluster_analyse(c, NULL);
   const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
   assert_non_null(finding);
   assert_non_null(
@@ -348,15 +347,15 @@ static void fail_slow_of_a_late_rank(void **state) {
   (void)state;
   for (u32 from = 8; from <= 30; from += 22) {
     i64 late[8 * 50] = {0};
-    struct scenario s = healthy_scenario();
+    struct cluster_options o = healthy_gpu();
     for (u32 i = from; i < 50; i++)
       late[i * 8 + 6] = 80 * MS;
-    s.options.late_input = late;
-    struct cluster *c = cluster_new(&s.options);
+    o.late_input = late;
+    struct cluster *c = cluster_new(&o);
     for (u32 rank = 0; rank < 8; rank++)
       c->model.ranks[rank].scheduling =
           (struct rank_scheduling){.seconds = 10, .training_wait_s = 2};
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     assert_int_equal(r->ranks[6].n_late, from == 30);
     const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
     assert_non_null(finding);
@@ -371,12 +370,12 @@ static void fail_slow_of_a_late_rank(void **state) {
  */
 static void fail_slow_of_all_ranks(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  for (u32 i = 0; i < s.options.ranks; i++)
-    s.options.slow[i] = 0.3;
-  s.options.slow_from = 25;
-  struct cluster *c = cluster_new(&s.options);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct cluster_options o = healthy_gpu();
+  for (u32 i = 0; i < o.ranks; i++)
+    o.slow[i] = 0.3;
+  o.slow_from = 25;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
   const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
   assert_non_null(finding);
   assert_int_equal(finding->n_ranks, 0);
@@ -388,11 +387,11 @@ static void fail_slow_of_all_ranks(void **state) {
  * fast as its peers it would come as late. */
 static void who_is_refuted_is_told(void **state) {
   (void)state;
-  struct scenario s = healthy_scenario();
-  s.options.on_gpu = false;
-  s.options.waits[2] = 60 * MS;
-  struct cluster *c = cluster_new(&s.options);
-  struct results *r = cluster_analyse(c, &s.given);
+  struct cluster_options o = healthy_gpu();
+  o.on_gpu = false;
+  o.waits[2] = 60 * MS;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
   assert_true(r->ranks[2].refuted && !r->ranks[2].straggler);
   const struct finding *imbalance = finding_of(r, "DIST.LOAD_IMBALANCE");
   assert_non_null(imbalance);

@@ -169,13 +169,13 @@ static void unmarked_training_is_not_outside(void **state) {
       {6, 40, "13 % of each step is outside forward, backward and optimizer", NULL, 110 * MS}};
   (void)state;
   for (size_t i = 0; i < LENGTH_OF(cases); i++) {
-    struct scenario s = {.options = healthy_cpu(), .given = no_options()};
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_cpu();
+    struct cluster *c = cluster_new(&o);
     samples_in_modules = cases[i].in_modules;
     framework = cases[i].framework ? cases[i].framework : &in_module;
     looks_apart = cases[i].looks_apart ? cases[i].looks_apart : 10 * MS;
     do_not_mark_forward(c);
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *finding = finding_of(r, "TIMING.OUTSIDE_PHASES");
     assert_true(fabs(saved_outside(r) - cases[i].saves_ms) < 2);
     assert_int_equal(finding != NULL, cases[i].title != NULL);
@@ -189,8 +189,8 @@ static void unmarked_training_is_not_outside(void **state) {
 static void what_is_waited_for_outside_is_to_be_faster(void **state) {
   (void)state;
   for (u32 waits = 0; waits < 2; waits++) {
-    struct scenario s = {.options = healthy_cpu(), .given = no_options()};
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_cpu();
+    struct cluster *c = cluster_new(&o);
     samples_in_modules = 6;
     framework = &in_module;
     looks_apart = 10 * MS;
@@ -199,7 +199,7 @@ static void what_is_waited_for_outside_is_to_be_faster(void **state) {
       FOR_EACH_CHANGED(c->timelines[r].call_sites->samples, c->timelines[r].call_sites->n_samples,
                        one)
         one->activity = one->stack ? TSCOPE_ACTIVITY_LOCK : 0;
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *finding = finding_of(r, "TIMING.OUTSIDE_PHASES");
     assert_int_equal(waits, strstr(finding->evidence, "waiting for a lock") != NULL);
     assert_int_equal(waits, strstr(finding->action, "Look at what rank 0 waits for at") != NULL);
@@ -483,15 +483,15 @@ static void a_rank_without_phases_is_asleep_outside(void **state) {
 static void a_gpu_idles_outside_the_phases_only_if_they_are_known(void **state) {
   (void)state;
   for (u32 marked = 0; marked < 2; marked++) {
-    struct scenario s = {.options = healthy_gpu(), .given = no_options()};
-    s.options.late_launch[2] = 150 * MS;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_gpu();
+    o.late_launch[2] = 150 * MS;
+    struct cluster *c = cluster_new(&o);
     samples_in_modules = 11;
     framework = &in_module;
     do_not_mark_forward(c);
     for (u32 i = 0; marked && i < c->model.steps.n * c->model.n_ranks; i++)
       c->model.phases[i].forward = 10 * MS;
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     bool outside = false;
     for (u32 i = 0; i < r->n_budget; i++)
       outside |= r->budget[i].part == BUDGET_OUTSIDE_PHASES;
@@ -543,15 +543,15 @@ static void jitter(void **state) {
 static void a_step_of_two_passes_is_told(void **state) {
   (void)state;
   for (u32 twice = 0; twice < 2; twice++) {
-    struct scenario s = healthy_scenario();
-    s.options.slow_step = 300 * MS;
-    struct cluster *c = cluster_new(&s.options);
+    struct cluster_options o = healthy_gpu();
+    o.slow_step = 300 * MS;
+    struct cluster *c = cluster_new(&o);
     u32 n = c->model.n_ranks;
     c->model.phases = arena_array(&c->arena, c->model.steps.n * n, sizeof(*c->model.phases));
     for (u32 i = 0; i < c->model.steps.n * n; i++)
       c->model.phases[i] = (struct phase_times){
           .forward = MS, .backward = MS, .backwards = twice && i / n % 10 == 9 ? 4 : 2};
-    struct results *r = cluster_analyse(c, &s.given);
+    struct results *r = cluster_analyse(c, NULL);
     const struct finding *jitter = finding_of(r, "TIMING.JITTER");
     assert_non_null(jitter);
     assert_int_equal(twice, strstr(jitter->evidence, "5 of them hold the backward passes") != NULL);
