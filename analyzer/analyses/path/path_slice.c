@@ -167,8 +167,9 @@ static u32 add_host_span(struct slice_builder *c, struct lane_state *lane, const
     open_host_span(c, lane, span, start, end);
     return INDEX_NONE;
   }
-  /* A call made inside another is part of it. */
-  if (start < lane->covered && lane->leaf != INDEX_NONE)
+  /* A call made inside another is part of it. One that begins in its last moment, by how recordings
+   * round, comes after it. */
+  if (start + (end - start) / 2 < lane->covered && lane->leaf != INDEX_NONE)
     return lane->leaf;
   /* An operator's own time before a call has its name; a phase's is the gap before the call. */
   if (lane->depth && lane->open[lane->depth - 1].op)

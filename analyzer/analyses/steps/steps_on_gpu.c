@@ -6,12 +6,14 @@
  * A stream runs its work in the order in which it was launched. So work whose launch was not seen
  * goes with the work before it on its stream, unless the next work that was seen belongs to a later
  * step than the next: then neither was watched. Work of another stream than the one that computes
- * most, which goes on beside all of the next step, belongs to no step: a copy to a checkpoint, a
- * kernel that runs for ever. Work that was running when the recording began belongs to no step.
+ * most, which goes on beside all of the next step, belongs to no step: a kernel that runs for ever.
+ * Nor does a stream that only copies (to a checkpoint) while that goes on with what was launched
+ * later. Work that was running when the recording began belongs to no step.
  */
 
 #include "analyses/analyses.h"
 #include "analyses/carry_found.h"
+#include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "base/vector.h"
 
@@ -22,13 +24,14 @@
 
 /* The last work of a stream that was launched between two bounds. */
 struct tail {
-  i64 end;
-  u32 bound; /* before which it was launched */
+  i64 begin, end; /* of the first, and of the last */
+  u32 bound;      /* before which it was launched */
   u16 lane;
 };
 
 struct stream {
   i64 kernels, known; /* time; of which the launch was seen */
+  bool copies;        /* and nothing else */
   u32 bound;          /* before which its latest work was launched */
   u32 tail;           /* + 1; 0: no launch of its work was seen yet */
   i64 unplaced;       /* end of later work whose launch was not seen; NS_UNKNOWN */
@@ -74,7 +77,7 @@ static void list_bounds(struct step_bounds *b) {
   }
   FILL(b->gpu, b->n, NS_UNKNOWN);
   for (u32 i = 0; i < b->t->n_lanes; i++)
-    b->streams[i].unplaced = NS_UNKNOWN;
+    b->streams[i] = (struct stream){.unplaced = NS_UNKNOWN, .copies = true};
   if (b->n && b->a->model->steps.open)
     end_open_step(b);
 }
@@ -85,8 +88,8 @@ static void extend_tail(struct step_bounds *b, const struct stream *stream, i64 
 }
 
 /* Work launched at an instant belongs to the step that ends next after it. */
-static void place_work(struct step_bounds *b, u16 lane, i64 launched, i64 end) {
-  struct stream *stream = &b->streams[lane];
+static void place_work(struct step_bounds *b, const struct span *span, i64 launched) {
+  struct stream *stream = &b->streams[span->lane];
   u32 before = stream->bound;
   while (stream->bound < b->n && b->host[stream->bound] <= launched)
     stream->bound++;
@@ -96,9 +99,9 @@ static void place_work(struct step_bounds *b, u16 lane, i64 launched, i64 end) {
   if (stream->bound == b->n)
     return; /* after the last step */
   if (stream->tail && stream->bound == before)
-    extend_tail(b, stream, end);
+    extend_tail(b, stream, span->end);
   else {
-    VECTOR_PUSH(&b->tails, ((struct tail){end, stream->bound, lane}));
+    VECTOR_PUSH(&b->tails, ((struct tail){span->start, span->end, stream->bound, span->lane}));
     stream->tail = b->tails.n;
   }
 }
@@ -109,7 +112,7 @@ static void place_queued(struct step_bounds *b, const struct span *span) {
   if (stream->tail)
     extend_tail(b, stream, span->end);
   else
-    VECTOR_PUSH(&b->tails, ((struct tail){span->end, 0, span->lane}));
+    VECTOR_PUSH(&b->tails, ((struct tail){span->start, span->end, 0, span->lane}));
   stream->tail = stream->tail ? stream->tail : b->tails.n;
 }
 
@@ -117,6 +120,7 @@ static void add_work(struct step_bounds *b, const struct span *span) {
   struct stream *stream = &b->streams[span->lane];
   i64 time = span->kind == SPAN_KERNEL ? span->end - span->start : 0;
   stream->kernels += time;
+  stream->copies &= span->kind == SPAN_MEMCPY || span->kind == SPAN_MEMSET;
   if (lane_was_queued(&b->t->lanes[span->lane], span)) {
     stream->known += time;
     place_queued(b, span);
@@ -127,7 +131,7 @@ static void add_work(struct step_bounds *b, const struct span *span) {
     return;
   }
   stream->known += time;
-  place_work(b, span->lane, b->t->spans[span->launch].start, span->end);
+  place_work(b, span, b->t->spans[span->launch].start);
 }
 
 /* Work after the last launch of a stream that was seen. */
@@ -173,11 +177,27 @@ static bool outlasts_next_step(const struct step_bounds *b, const struct tail *t
   return before != NS_UNKNOWN && (double)tail->end - (double)last > (double)last - (double)before;
 }
 
+/* Copies belong to a step until the computing stream goes on with what was launched after it. */
+static void cut_copies(struct step_bounds *b, u32 computing) {
+  SCOPED i64 *begins = memory_array(size_sum(b->n, 1), sizeof(*begins)); /* from a bound on */
+  for (u32 i = 0; i <= b->n; i++)
+    begins[i] = INT64_MAX;
+  FOR_EACH(b->tails.at, b->tails.n, tail)
+    if (tail->lane == computing)
+      begins[tail->bound] = tail->begin;
+  for (u32 i = b->n; i-- > 0;)
+    begins[i] = MIN(begins[i + 1], begins[i]);
+  FOR_EACH_CHANGED(b->tails.at, b->tails.n, tail)
+    if (b->streams[tail->lane].copies)
+      tail->end = MIN(begins[tail->bound + 1], tail->end);
+}
+
 static void set_gpu_bounds(struct step_bounds *b, u32 computing) {
   for (u32 i = 0; i < b->tails.n; i++)
     if (b->tails.at[i].lane == computing)
       b->gpu[b->tails.at[i].bound] = b->tails.at[i].end;
   make_ascending(b);
+  cut_copies(b, computing);
   FOR_EACH_CHANGED(b->tails.at, b->tails.n, tail) {
     if (tail->lane == computing || outlasts_next_step(b, tail))
       tail->bound = INDEX_NONE;

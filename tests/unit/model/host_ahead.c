@@ -418,6 +418,16 @@ static void work_beside_the_steps_ends_none(void **state) {
   end_by_hand(h, r);
 }
 
+/* As to a checkpoint, in pinned memory, while the next step is computed already. */
+static void copies_beside_the_next_step_end_none(void **state) {
+  (void)state;
+  struct by_hand *h = one_ahead();
+  run(h, SPAN_MEMCPY, OTHER, 3 * STEP + 60000, 3 * STEP + 70000, 4 * STEP + AHEAD + 300000);
+  struct results *r = analyse_by_hand(h);
+  assert_steps(r, 0, STEPS);
+  end_by_hand(h, r);
+}
+
 /* Like a gather of parameters after the optimizer: the step ends when this work ends. */
 static void work_of_another_stream_is_part_of_the_step(void **state) {
   (void)state;
@@ -539,6 +549,7 @@ int main(void) {
       WITH_FOLDER(a_recording_that_begins_amid_work),
       WITH_FOLDER(steps_that_the_gpu_never_ended_have_no_length),
       cmocka_unit_test(work_beside_the_steps_ends_none),
+      cmocka_unit_test(copies_beside_the_next_step_end_none),
       cmocka_unit_test(work_of_another_stream_is_part_of_the_step),
       cmocka_unit_test(work_of_unseen_launches_follows_what_ran_before),
       cmocka_unit_test(steps_of_which_nothing_was_seen),
