@@ -183,8 +183,9 @@ double saving_beyond_stragglers(struct findings *f, const struct cure *cure, dou
                                cure ? *cure->changes : (struct cure_change){0}};
   double theirs = saving_of(f, &(struct cure){both, 1}, wait_ms);
   double all = saving_of(f, &(struct cure){both, cure ? 2 : 0}, measured_ms);
+  double alone = saving_of(f, cure, measured_ms);
   f->cure = (struct cure){0};
-  return isnan(all) || isnan(theirs) ? NAN : fmax(0, all - theirs);
+  return isnan(all) || isnan(theirs) ? NAN : fmin(fmax(0, all - theirs), alone);
 }
 
 double launch_bound_share(const struct results *r) {

@@ -99,7 +99,8 @@ double saving_of_change(struct findings *f, struct cure_change change, double me
 /* The same if these ranks (global numbers) were as fast as all others from a step of the run on. */
 double saving_of_ranks(struct findings *f, const u32 *ranks, u32 n, u32 since, double measured_ms);
 
-/* The same of a cure, but what stragglers cost is told with these: beyond that. */
+/* The same of a cure, but what stragglers cost is told with these: beyond that, and no more than it
+ * saves alone. */
 double saving_beyond_stragglers(struct findings *f, const struct cure *cure, double measured_ms);
 
 /* The cure of a row of the what-if table; NULL if it has no such row. */

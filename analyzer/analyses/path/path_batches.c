@@ -5,9 +5,11 @@
  * PyTorch's loader gives batches to its workers in turn, and asks each for two ahead. So a worker
  * begins a batch when it has made the one before, and when the program has taken that before it:
  * until then it has nothing to do. When a batch was ready is known where the program waited for it.
- * Where it did not, the batch was ready by then, and is taken to need as long as others do.
+ * Where it did not, the batch was ready by then, and is taken to need as long as others do; where
+ * samples tell how busy all workers are, as long as those leave for it that were waited for.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "analyses/lines/line_sums.h"
 #include "analyses/path/path_run.h"
@@ -65,17 +67,27 @@ void slice_watch_workers(struct slice_builder *c) {
 
 typedef VECTOR(struct batch) batch_list;
 
+/* How long a worker usually needs for a batch, 0 if that is not known; and whether it is mostly
+ * idle. */
+struct worker {
+  i64 usual;
+  bool idle;
+};
+
 /* The batches of one loader, in the order in which they are taken. */
 struct loader {
   const struct sample_graph *g;
   struct slice *slice;
   struct batch *at;
-  u32 n, base;  /* base: number of the first */
-  i64 quickest; /* to take a batch */
-  i64 usual;
+  u32 n, base;         /* base: number of the first */
+  i64 quickest;        /* to take a batch; LONG / 2 if all took longer */
   i64 waits_for_peers; /* of the program, in collectives */
-  bool mostly_idle;
+  struct worker *workers;
 };
+
+static const struct worker *worker_of(const struct loader *of, u32 i) {
+  return &of->workers[i % of->slice->workers];
+}
 
 static i64 time_of(const struct loader *of, u32 i) {
   const struct node *node = &of->g->nodes[of->at[i].node];
@@ -139,33 +151,65 @@ static double load_at(const struct loader *of, double busy) {
   return busy * slice->workers * (double)(slice->end - slice->begin) / of->n;
 }
 
-/* How long a batch usually takes its worker, where it is not known. */
-static void find_usual(struct loader *of) {
-  SCOPED double *loads = memory_array(size_sum(of->n, 1), sizeof(*loads));
+/* What is known of the times of some batches: those that were waited for, like those before them.
+ */
+static u32 list_known(const struct loader *of, u32 first, u32 each, double *loads) {
   u32 n = 0;
-  i64 waits = 0;
-  for (u32 i = 0; i < of->n; i++) {
+  for (u32 i = first; i < of->n; i += each) {
     const struct batch *same = batch_before(of, i, 1);
     if (of->at[i].awaited && same && same->awaited)
       loads[n++] = (double)(of->at[i].ready - could_begin(of, i));
-    waits += time_of(of, i);
   }
+  return n;
+}
+
+/* Where some workers are mostly waited for: these need as long as is known of their batches, and
+ * the others share what samples find in addition. Not where samples find less than the first need.
+ */
+static void tell_workers_apart(struct loader *of, double *loads) {
+  u32 workers = of->slice->workers, known = 0;
+  double rest = load_at(of, of->slice->workers_busy) * of->n,
+         most = load_at(of, of->slice->workers_busy_most) * of->n;
+  SCOPED double *usual = memory_array(size_sum(workers, 1), sizeof(*usual));
+  for (u32 w = 0; w < workers; w++) {
+    u32 n = list_known(of, w, workers, loads), all = w < of->n ? (of->n - w - 1) / workers + 1 : 0;
+    usual[w] = n >= LEAST_KNOWN && 2 * n > all ? median_of(loads, n) : NAN;
+    known += isnan(usual[w]) ? 0 : all;
+    rest -= isnan(usual[w]) ? 0 : usual[w] * all;
+    most -= isnan(usual[w]) ? 0 : SAMPLED_SHARE * usual[w] * all;
+  }
+  for (u32 w = 0; w < workers && known && most >= 0; w++) {
+    double others = known < of->n ? fmax(0, rest / (of->n - known)) : 0;
+    of->workers[w] = (struct worker){(i64)(isnan(usual[w]) ? others : usual[w]), isnan(usual[w])};
+  }
+}
+
+/* How long a batch usually takes its worker, where it is not known. */
+static void find_usual(struct loader *of) {
+  SCOPED double *loads = memory_array(size_sum(of->n, 1), sizeof(*loads));
+  u32 n = list_known(of, 0, 1, loads);
+  i64 waits = 0;
+  for (u32 i = 0; i < of->n; i++)
+    waits += time_of(of, i);
   double sampled = load_at(of, of->slice->workers_busy),
          most = load_at(of, of->slice->workers_busy_most),
          known = n >= LEAST_KNOWN ? median_of(loads, n) : NAN;
   bool idle = isnan(sampled) ? of->waits_for_peers > MOSTLY * waits : isnan(known);
-  of->mostly_idle = most < SAMPLED_SHARE * known || idle;
+  bool mostly_idle = most < SAMPLED_SHARE * known || idle;
   u32 alike = of->slice->workers_by_waits ? of->slice->workers : 1; /* for which each stands */
   bool told = !isnan(known) && (!isnan(sampled) || n * alike * KNOWN_SHARE_UNSAMPLED >= of->n);
-  double usual = of->mostly_idle ? sampled : told ? known : NAN;
-  of->usual = isnan(usual) ? 0 : (i64)usual;
+  double usual = mostly_idle ? sampled : told ? known : NAN;
+  for (u32 w = 0; w < of->slice->workers; w++)
+    of->workers[w] = (struct worker){isnan(usual) ? 0 : (i64)usual, mostly_idle};
+  if (!isnan(sampled))
+    tell_workers_apart(of, loads);
 }
 
+/* To take a batch of a worker that is mostly idle. */
 static i64 usual_time(const struct loader *of) {
   SCOPED double *times = memory_array(size_sum(of->n, 1), sizeof(*times));
-  for (u32 i = 0; i < of->n; i++)
-    times[i] = (double)time_of(of, i);
-  return (i64)median_of(times, of->n);
+  u32 n = LIST_WHERE(times, 0, of->n, i, worker_of(of, i)->idle, (double)time_of(of, i));
+  return n ? (i64)median_of(times, n) : 0;
 }
 
 /* Where the program had no core to take a batch, it looks as if it had waited for it. But then it
@@ -174,25 +218,27 @@ static i64 usual_time(const struct loader *of) {
 static bool was_ready_before(const struct loader *of, u32 i, i64 ready) {
   const struct batch *batch = &of->at[i], *next = batch + of->slice->workers;
   i64 wanted = of->g->nodes[batch->node].start;
-  if (!of->usual)
+  i64 usual = worker_of(of, i)->usual;
+  if (!usual)
     return false; /* nothing says how long it took */
   if (wanted - ready > time_of(of, i))
     return true;
   return i + of->slice->workers < of->n &&
-         of->g->nodes[next->node].end - batch->latest < of->usual / 4 * (next->awaited ? 2 : 3);
+         of->g->nodes[next->node].end - batch->latest < usual / 4 * (next->awaited ? 2 : 3);
 }
 
 /* A batch that nobody waited for was ready as soon as a worker usually has it. */
 static void find_loads(struct loader *of) {
   find_usual(of);
-  i64 long_time = of->mostly_idle ? MANY * usual_time(of) : 0;
+  i64 long_time = MANY * usual_time(of);
   for (u32 i = 0; i < of->n; i++) {
     struct batch *batch = &of->at[i];
+    const struct worker *worker = worker_of(of, i);
     const struct node *node = &of->g->nodes[batch->node];
     i64 could = could_begin(of, i), begin = could == INT64_MIN ? of->slice->begin : could;
-    i64 usually = begin + of->usual;
-    batch->awaited &=
-        time_of(of, i) > long_time && (could == INT64_MIN || !was_ready_before(of, i, usually));
+    i64 usually = begin + worker->usual;
+    batch->awaited &= (!worker->idle || time_of(of, i) > long_time) &&
+                      (could == INT64_MIN || !was_ready_before(of, i, usually));
     batch->ready = batch->awaited ? batch->latest : MIN(batch->latest, usually);
     batch->takes = node->end - MAX(batch->ready, node->start);
     batch->loads = MAX(batch->ready - begin, 0);
@@ -297,6 +343,7 @@ void sample_graph_find_batches(struct sample_graph *g) {
   FOR_EACH_CHANGED(loaders.at, loaders.n, loader) {
     loader->at = &all.at[loader->base];
     count_workers(loader);
+    loader->workers = memory_zeroed(size_sum(loader->slice->workers, 1), sizeof(struct worker));
     find_awaited(loader);
     find_ready(loader, loader->quickest);
     find_loads(loader);
@@ -304,9 +351,11 @@ void sample_graph_find_batches(struct sample_graph *g) {
   }
   i64 takes = usual_take(&all);
   FOR_EACH_CHANGED(loaders.at, loaders.n, loader) {
-    find_ready(loader, MAX(takes, loader->quickest));
+    bool known = takes == 0 || loader->quickest < LONG / 2;
+    find_ready(loader, known ? MAX(takes, loader->quickest) : takes);
     find_loads(loader);
     note_batches(g, loader);
+    free(loader->workers);
   }
   g->batches = all.at;
   g->n_batches = all.n;

@@ -62,27 +62,29 @@ def recording(workers, load, ahead=AHEAD):
     return events
 
 
-def run_together(loaders):
+def run_together(loaders, outside=0):
     """When all ranks are done with each step: with the reduction that the last one begins."""
     done = [1000]
     for _ in range(STEPS):
-        done.append(max([loader.get(done[-1]) for loader in loaders]) + COMPUTE + REDUCES)
+        done.append(max([loader.get(done[-1]) for loader in loaders]) + outside + COMPUTE + REDUCES)
     return done[1:]
 
 
-def recordings_together(loaders):
-    """One for each rank: a kernel that computes, then one that waits for the other ranks and reduces."""
+def recordings_together(loaders, outside=0):
+    """One for each rank: work of the host, a kernel that computes, then one that waits for the other ranks and reduces."""
     members = {"Collective name": "allreduce", "Process Group Name": "0", "Group size": len(loaders),
                "Process Group Ranks": str(list(range(len(loaders)))), "dtype": "Float", "In msg nelems": 1000,
                "Out msg nelems": 1000}
-    ends = run_together(loaders)
+    ends = run_together(loaders, outside)
     for loader in loaders:
         events = []
         for i, (asked, got, done) in enumerate(zip(loader.asked, loader.got, ends)):
-            number, computed = 10 * (i + 1), got + COMPUTE
             events += [event("user_annotation", f"ProfilerStep#{i}", asked, done - asked),
                        event("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", asked, got - asked),
-                       event("cuda_runtime", "cudaLaunchKernel", got, LATE, number),
+                       event("cpu_op", "aten::nonzero_numpy", got, outside)]
+            got += outside
+            number, computed = 10 * (i + 1), got + COMPUTE
+            events += [event("cuda_runtime", "cudaLaunchKernel", got, LATE, number),
                        event("kernel", "gemm", got + LATE, COMPUTE - LATE, number),
                        event("cuda_runtime", "cudaLaunchKernel", got + LATE, LATE, number + 1),
                        event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", computed, done - computed, number + 1,
@@ -155,6 +157,14 @@ class Loaders(unittest.TestCase):
         """The program waits for one batch, and then has the others: the rank is late in every second step, or third."""
         for workers in (2, 3):
             self.check_as_fast_as_peers(lambda rank, i: TAKES, 1, workers)
+
+    def test_what_is_done_while_a_loader_is_late_saves_nothing(self):
+        """Nor is it told what it would save without the slow loader."""
+        report = report_of(*recordings_together([Loader(1, lambda i: 8000), Loader(1, lambda i: 40000)], 6000))
+        rows = {row["change"]: row["saving_fraction"] for row in report["critical_path"]["what_if"]}
+        self.assertAlmostEqual(rows["nothing outside the phases"], 0, delta=0.01)
+        self.assertAlmostEqual(rows["rank 1 as fast as its peers"], 1 - 16.1 / 40, delta=0.02)
+        self.assertEqual([one["id"] for one in report["findings"] if one["id"] == "TIMING.OUTSIDE_PHASES"], [])
 
     def test_workers_that_are_ahead(self):
         report = report_of(recording(2, lambda i: 15000))

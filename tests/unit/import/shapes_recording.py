@@ -51,6 +51,12 @@ class Shapes(Expecting):
         self.assertEqual({one["id"] for one in report["findings"] if one["severity"] != "info"}, {"DIST.EXPOSED_COMM"})
         self.assertAlmostEqual(report["distributed"]["mean_step_wall_ms"] * 1e3, step, delta=0.01 * step)
 
+    def test_host_work_behind_a_slow_device_saves_nothing(self):
+        """Nor is it told what it would save without the slow rank."""
+        host = {rank: {"aten::nonzero_numpy": 9000} for rank in range(4)}
+        _, report = report_of(job(slow={1: 1.3}, steps=20, syncs=False, host=host))
+        self.assertEqual([one["id"] for one in report["findings"]], ["DIST.STRAGGLER"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
