@@ -311,6 +311,15 @@ float *peers_compare_group(const struct peers *p, const struct sample_graph *g, 
   return compare((struct comparison){.p = p, .g = g, .late_in = late_in, .group = group});
 }
 
+u32 peers_choose(const struct sample_graph *g, const bool *of, u32 peers[PEERS_ASKED]) {
+  u32 all = NUMBER_OF(g->slices, g->n_ranks, one, one->present && of[one - g->slices]);
+  u32 each = all / PEERS_ASKED ? all / PEERS_ASKED : 1, passed = 0, n = 0;
+  for (u32 rank = 0; rank < g->n_ranks; rank++)
+    if (g->slices[rank].present && of[rank] && passed++ % each == 0 && n < PEERS_ASKED)
+      peers[n++] = rank;
+  return n;
+}
+
 bool *peers_late_since(const struct peers *p, u32 n_ranks, const u32 *since) {
   u32 n = p->sample.n;
   bool *late_in = memory_array(size_product(n_ranks, n), sizeof(*late_in));

@@ -84,16 +84,20 @@ static inline bool peers_late_in(const struct peers *p, const bool *late_in, u32
 float *peers_compare_group(const struct peers *p, const struct sample_graph *g, const bool *group,
                            const bool *late_in);
 
+/* path_peers.c: of such ranks some, spread evenly. Returns how many. */
+#define PEERS_ASKED 3u
+u32 peers_choose(const struct sample_graph *g, const bool *of, u32 peers[PEERS_ASKED]);
+
 /* path_uneven.c: what is left of the time of each node, [g->n], where some of these ranks are slow
  * only now and then; below 0: as `factor` says. NULL: all of it is so. To be freed by the caller.
  */
 float *peers_uneven(const struct peers *p, const struct sample_graph *g, const bool *ranks,
                     const bool *late_in, const float *factor);
 
-/* path_uneven.c: fills in `calls`. */
+/* path_places.c: fills in `calls`. */
 void peers_find_calls(struct peers *p, const struct sample_graph *g);
 
-/* path_uneven.c: what is left by place, [n_ranks], of these ranks, where they call the same as some
+/* path_places.c: what is left by place, [n_ranks], of these ranks, where they call the same as some
  * peers, as much in each step. NULL: of none. To be freed by the caller. */
 struct places *peers_by_place(const struct peers *p, const struct sample_graph *g,
                               const bool *ranks, const bool *late_in, const float *factor);

@@ -174,6 +174,26 @@ static void a_rank_that_is_slow_before_one_collective(void **state) {
   }
 }
 
+/* What it does faster before the other makes up for nothing: there the peers have 60 ms more to do.
+ */
+static void a_rank_that_is_slow_before_one_collective_and_quick_before_the_other(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.waits_for_first = true;
+  i64 *first = calloc((size_t)o.steps * o.ranks, sizeof(*first));
+  i64 *second = calloc((size_t)o.steps * o.ranks, sizeof(*second));
+  for (u32 i = 0; i < o.steps * o.ranks; i++)
+    *(i % o.ranks == 2 ? &first[i] : &second[i]) = i % o.ranks == 2 ? 80 * MS : 60 * MS;
+  o.late_first = first;
+  o.late_backward = second;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_near(r->step_mean_ms - step_if(r, WHAT_IF_RANK), 80, 0.1);
+  cluster_end(r, c);
+  free(first);
+  free(second);
+}
+
 /* Likewise where the first of a step's collectives is one at which only its root is waited for. */
 static void a_root_that_is_slow_before_it_sends(void **state) {
   (void)state;
@@ -484,6 +504,7 @@ int main(void) {
       cmocka_unit_test(work_that_falls_on_another_rank_in_each_step),
       cmocka_unit_test(work_that_falls_on_another_rank_before_each_collective),
       cmocka_unit_test(a_rank_that_is_slow_before_one_collective),
+      cmocka_unit_test(a_rank_that_is_slow_before_one_collective_and_quick_before_the_other),
       cmocka_unit_test(a_root_that_is_slow_before_it_sends),
       cmocka_unit_test(no_rank_is_faster_than_the_fastest),
       cmocka_unit_test(work_that_varies_from_step_to_step),

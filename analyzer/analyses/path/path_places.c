@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where in its steps the host of a rank takes longer than those of its peers: between two of the
+ * collectives of a step, or of its messages. Shortened all alike, what is slow would stay too long,
+ * and the rest would get too short, wherever ranks wait for each other in between.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/path/path_run.h"
+#include "base/checked_memory.h"
+#include "base/hash.h"
+#include "base/persistence.h"
+#include "base/sorting.h"
+#include "base/statistics.h"
+
+/* Calls of a step, where before each is a place of its own. */
+#define MOST_PLACES 512u
+
+/* The chance that a rank takes longer at any of its places where it does not. */
+#define DOUBT 0.01
+
+static i64 called_at(const struct sample_graph *g, const struct node *node) {
+  return node->call == INDEX_NONE ? node->start : g->nodes[node->call].start;
+}
+
+/* By what the steps of a rank's host are parted. */
+enum call { CALL_NONE, CALL_COLLECTIVE, CALL_SEND, CALL_RECEIVE };
+
+struct call_at {
+  i64 at;
+  u32 call; /* enum call */
+};
+
+ORDER_BY(by_call_time, struct call_at, UP(at) UP(call))
+
+/* Those of a rank in order; where its host ended its steps; and which is the first of each step. */
+struct call_list {
+  struct call_at *at;
+  i64 *ends;
+  u32 *first; /* [steps + 1] */
+};
+
+static enum call call_of(const struct peers *p, const struct node *node) {
+  const struct model *model = p->a->model;
+  bool known = node->kind == NODE_COLLECTIVE && node->arrival != INDEX_NONE;
+  const struct arrival *arrival = known ? &model->arrivals[node->arrival] : NULL;
+  if (!arrival || arrival->collective == INDEX_NONE)
+    return CALL_NONE;
+  if (!op_is_message(model->collectives[arrival->collective].op))
+    return CALL_COLLECTIVE;
+  return arrival->op == TSCOPE_OP_RECV ? CALL_RECEIVE : CALL_SEND;
+}
+
+static void list_host_ends(const struct sample_graph *g, u32 rank, u32 steps, i64 *ends) {
+  const struct slice *slice = &g->slices[rank];
+  const struct node *nodes = &g->nodes[g->base[rank]];
+  for (u32 i = 0; i < steps; i++) {
+    const struct step_end *last = &slice->last_of_step[i];
+    bool decides = last->node != INDEX_NONE && !NODE_ON_DEVICE(nodes[last->node].kind);
+    u32 of_host = decides ? last->node : last->other;
+    ends[i] = i ? ends[i - 1] : slice->begin;
+    if (of_host != INDEX_NONE && !NODE_ON_DEVICE(nodes[of_host].kind))
+      ends[i] = nodes[of_host].end + (decides ? last->rest : 0);
+  }
+}
+
+static struct call_list list_calls(const struct peers *p, const struct sample_graph *g, u32 rank,
+                                   bool messages) {
+  const struct node *nodes = &g->nodes[g->base[rank]];
+  u32 steps = p->sample.n, room = g->base[rank + 1] - g->base[rank];
+  struct call_list of = {memory_array(size_sum(room, 1), sizeof(*of.at)),
+                         memory_array(size_sum(steps, 1), sizeof(*of.ends)),
+                         memory_array(size_sum(steps, 1), sizeof(*of.first))};
+  u32 n = LIST_WHERE(of.at, 0, room, i,
+                     call_of(p, &nodes[i]) > CALL_NONE &&
+                         (messages || call_of(p, &nodes[i]) == CALL_COLLECTIVE),
+                     ((struct call_at){called_at(g, &nodes[i]), call_of(p, &nodes[i])}));
+  SORT(of.at, n, by_call_time);
+  list_host_ends(g, rank, steps, of.ends);
+  of.first[0] = 0;
+  for (u32 i = 0; i < steps; i++)
+    of.first[i + 1] = FIRST_NOT(of.first[i], n, k, of.at[k].at < of.ends[i]);
+  return of;
+}
+
+static struct calls calls_of_step(const struct call_list *of, u32 step) {
+  struct calls calls = {of->first[step + 1] - of->first[step], 0};
+  for (u32 i = of->first[step]; i < of->first[step + 1]; i++)
+    calls.order = hash_number(calls.order, of->at[i].call);
+  return calls;
+}
+
+/* What most steps call [Boyer and Moore 1991]; if there is no such thing, nothing. */
+static struct calls usual_calls(const struct call_list *of, u32 steps) {
+  struct calls usual = {0};
+  for (u32 i = 0, lead = 0; i < steps; i++) {
+    usual = lead ? usual : calls_of_step(of, i);
+    lead += calls_alike(usual, calls_of_step(of, i)) ? 1 : -1u;
+  }
+  u32 n = 0;
+  for (u32 i = 0; i < steps; i++)
+    n += calls_alike(usual, calls_of_step(of, i));
+  return 2 * n > steps ? usual : (struct calls){0};
+}
+
+void peers_find_calls(struct peers *p, const struct sample_graph *g) {
+  const struct calls *first = NULL; /* with messages */
+  p->calls = memory_zeroed(size_product(2, g->n_ranks), sizeof(*p->calls));
+  p->call_alike = true;
+  for (u32 i = 0; i < 2 * g->n_ranks; i++) {
+    if (!g->slices[i / 2].present)
+      continue;
+    struct call_list of = list_calls(p, g, i / 2, i % 2);
+    p->calls[i] = usual_calls(&of, p->sample.n);
+    first = first ? first : &p->calls[i % 2 ? i : i + 1];
+    p->call_alike &= i % 2 == 0 || calls_alike(*first, p->calls[i]);
+    FREE_EACH(&of, at, ends, first);
+  }
+}
+
+/* What a rank's host does at its places in the steps in which it calls what it usually does, and
+ * those who are compared are late. */
+struct place_times {
+  u32 n, steps;
+  double *mean; /* [key * n + place] */
+  double *all;  /* [place * steps + step] of all keys; NAN in other steps */
+};
+
+static void free_times(struct place_times *times) {
+  FREE_EACH(times, mean, all);
+}
+
+/* `of_node`: the places of its nodes, where they are asked for. */
+static struct place_times find_times(const struct peers *p, const struct sample_graph *g,
+                                     const bool *late_in, u32 rank, bool messages, u16 *of_node) {
+  u32 steps = p->sample.n, first = g->base[rank], call = 0, step = 0, told = 0;
+  struct calls usual = p->calls[2 * rank + messages];
+  struct call_list of = list_calls(p, g, rank, messages);
+  struct place_times times = {usual.n, steps,
+                              memory_zeroed(size_product(HOST_KEYS, usual.n), sizeof(double)),
+                              memory_zeroed(size_product(steps, usual.n), sizeof(double))};
+  for (u32 i = 0; i < steps; i++) {
+    bool tells = calls_alike(usual, calls_of_step(&of, i)) && (!late_in || late_in[i]);
+    told += tells;
+    for (u32 place = 0; place < usual.n && !tells; place++)
+      times.all[place * steps + i] = NAN;
+  }
+  for (u32 n = first; n < g->base[rank + 1]; n++) {
+    const struct node *node = &g->nodes[n];
+    step = FIRST_NOT_NEAR(step, 0, steps - 1, i, of.ends[i] < node->end);
+    call = FIRST_NOT_NEAR(call, of.first[step], of.first[step + 1], i, of.at[i].at < node->start);
+    bool alike = calls_alike(usual, calls_of_step(&of, step));
+    u32 place = alike ? (call - of.first[step]) % usual.n : NO_PLACE;
+    if (of_node)
+      of_node[n - first] = (u16)place;
+    if (NODE_ON_DEVICE(node->kind) || !alike || (late_in && !late_in[step]))
+      continue;
+    bool own = node->kind != NODE_BLOCKED && node->key < HOST_KEYS;
+    double ns = own ? (double)(node->end - node->start) : 0, gap = (double)gap_ns(g, n);
+    times.mean[(own ? node->key : 0) * usual.n + place] += ns / told;
+    times.mean[phase_of_gap(node) * usual.n + place] += gap / told;
+    times.all[place * steps + step] += ns + gap;
+  }
+  FREE_EACH(&of, at, ends, first);
+  return times;
+}
+
+/* A rank, and the peers that it is compared with, [n]. */
+struct compared_times {
+  struct place_times own, peers[PEERS_ASKED];
+  u32 n;
+  u32 *group_of; /* [place] places that no wait for all others parts are one group */
+  bool *slow;    /* [group] beyond doubt */
+};
+
+/* Of one the only, of two the longer. */
+static double usual_of(const double values[PEERS_ASKED], u32 n) {
+  return middle_of(values[0], n > 1 ? values[1] : -INFINITY, n > 2 ? values[2] : INFINITY);
+}
+
+static double usual_mean(const struct compared_times *c, size_t at) {
+  double values[PEERS_ASKED] = {0};
+  for (u32 i = 0; i < c->n; i++)
+    values[i] = c->peers[i].mean[at];
+  return usual_of(values, c->n);
+}
+
+/* By the rows of the graph, which lie between two such waits, in the first step that tells. */
+static void find_groups(struct compared_times *c, const struct peers *p,
+                        const struct sample_graph *g, u32 rank, const u16 *of_node) {
+  u32 first = g->base[rank], least = INDEX_NONE;
+  for (u32 place = 0; place < c->own.n; place++)
+    c->group_of[place] = INDEX_NONE;
+  for (u32 n = first; n < g->base[rank + 1] && p->even.row_of_node; n++) {
+    u32 place = of_node[n - first], row = p->even.row_of_node[n];
+    if (place == NO_PLACE)
+      continue;
+    c->group_of[place] = MIN(row, c->group_of[place]);
+    least = MIN(row, least);
+  }
+  for (u32 place = 0; place < c->own.n; place++) {
+    u32 row = c->group_of[place];
+    c->group_of[place] = row == INDEX_NONE ? 0 : MIN(row - least, place);
+  }
+}
+
+/* From here on `all` has times of groups. */
+static void join_groups(const struct compared_times *c, struct place_times *times) {
+  u32 steps = times->steps;
+  for (u32 place = 0; place < times->n; place++)
+    for (u32 step = 0; step < steps && c->group_of[place] < place; step++) {
+      times->all[c->group_of[place] * steps + step] += times->all[place * steps + step];
+      times->all[place * steps + step] = 0;
+    }
+}
+
+/* What a rank does faster between two waits for all others makes up for nothing that it does more
+ * slowly between two others. */
+static void find_slow_groups(struct compared_times *c) {
+  u32 steps = c->own.steps;
+  SCOPED double *more = memory_array(size_product(2, steps), sizeof(*more));
+  for (u32 group = 0; group < c->own.n; group++) {
+    u32 n = 0;
+    for (u32 step = 0; step < steps; step++) {
+      double values[PEERS_ASKED] = {0};
+      for (u32 i = 0; i < c->n; i++)
+        values[i] = c->peers[i].all[group * steps + step];
+      more[n] = c->own.all[group * steps + step] - usual_of(values, c->n);
+      n += !isnan(more[n]);
+    }
+    struct persistence persistence = {0};
+    persistence_add(&persistence, more, n);
+    c->slow[group] =
+        chance_of_mean(more, n, persistence_of(&persistence), &more[steps]) * c->own.n <= DOUBT;
+  }
+}
+
+static double more_at(const struct compared_times *c, size_t at) {
+  return fmax(0, c->own.mean[at] - usual_mean(c, at));
+}
+
+/* Takes what a rank has more of a key, such a share of it, from the places where it has more: of
+ * groups that are slow beyond doubt all, and first. */
+static void take_from_places(const struct compared_times *c, u32 key, double left, float *out) {
+  size_t first = (size_t)key * c->own.n;
+  double all = 0, more[2] = {0}, taken[2], of_slow = 0;
+  for (u32 place = 0; place < c->own.n; place++) {
+    all += c->own.mean[first + place];
+    more[c->slow[c->group_of[place]]] += more_at(c, first + place);
+    of_slow +=
+        c->slow[c->group_of[place]] ? c->own.mean[first + place] - usual_mean(c, first + place) : 0;
+  }
+  double goes = fmax((1 - left) * all, of_slow);
+  taken[1] = more[1] > 0 ? fmin(1, goes / more[1]) : 0;
+  taken[0] = more[0] > 0 ? fmin(1, fmax(0, goes - more[1]) / more[0]) : 0;
+  for (u32 place = 0; place < c->own.n; place++) {
+    double own = c->own.mean[first + place];
+    out[first + place] =
+        !(more[0] + more[1] > 0) ? (float)left
+        : own > 0
+            ? (float)(1 - taken[c->slow[c->group_of[place]]] * more_at(c, first + place) / own)
+            : 1;
+  }
+}
+
+/* Whose places a rank's are compared with: of peers that send and receive as it does, or else those
+ * between collectives. */
+struct compared {
+  u32 peers[PEERS_ASKED], n;
+  bool messages;
+};
+
+static struct compared choose_compared(const struct peers *p, const struct sample_graph *g,
+                                       const bool *ranks, u32 rank, bool messages) {
+  struct compared with = {.messages = messages};
+  const struct calls *own = &p->calls[2 * rank + messages];
+  if (!ranks[rank] || p->sample.n < 2 || own->n < 2 || own->n > MOST_PLACES)
+    return with;
+  SCOPED bool *alike = memory_array(size_sum(g->n_ranks, 1), sizeof(*alike));
+  for (u32 peer = 0; peer < g->n_ranks; peer++)
+    alike[peer] = !ranks[peer] && calls_alike(*own, p->calls[2 * peer + messages]);
+  with.n = peers_choose(g, alike, with.peers);
+  return with;
+}
+
+/* What is left of a rank's host by place. */
+static void compare_places(const struct peers *p, const struct sample_graph *g, const bool *late_in,
+                           u32 rank, const struct compared *with, const float *factor,
+                           const struct places *out) {
+  const bool *late = late_in ? &late_in[(size_t)rank * p->sample.n] : NULL;
+  struct compared_times c = {.own = find_times(p, g, late, rank, with->messages, out->of_node),
+                             .n = with->n};
+  SCOPED u32 *group_of = c.group_of = memory_array(out->n, sizeof(*group_of));
+  SCOPED bool *slow = c.slow = memory_zeroed(out->n, sizeof(*slow));
+  for (u32 i = 0; i < with->n; i++)
+    c.peers[i] = find_times(p, g, late, with->peers[i], with->messages, NULL);
+  find_groups(&c, p, g, rank, out->of_node);
+  join_groups(&c, &c.own);
+  for (u32 i = 0; i < with->n; i++)
+    join_groups(&c, &c.peers[i]);
+  find_slow_groups(&c);
+  for (u32 key = 0; key < HOST_KEYS; key++)
+    take_from_places(&c, key, factor[(size_t)key * g->n_ranks + rank], out->left);
+  free_times(&c.own);
+  for (u32 i = 0; i < with->n; i++)
+    free_times(&c.peers[i]);
+}
+
+struct places *peers_by_place(const struct peers *p, const struct sample_graph *g,
+                              const bool *ranks, const bool *late_in, const float *factor) {
+  SCOPED struct compared *with = memory_array(size_sum(g->n_ranks, 1), sizeof(*with));
+  size_t nodes = 0, left = 0, of_list = size_product(g->n_ranks, sizeof(struct places));
+  for (u32 rank = 0; rank < g->n_ranks; rank++) {
+    with[rank] = choose_compared(p, g, ranks, rank, true);
+    if (!with[rank].n)
+      with[rank] = choose_compared(p, g, ranks, rank, false);
+    nodes += with[rank].n ? g->base[rank + 1] - g->base[rank] : 0;
+    left += with[rank].n ? HOST_KEYS * p->calls[2 * rank + with[rank].messages].n : 0;
+  }
+  if (!left)
+    return NULL;
+  size_t of_left = size_product(left, sizeof(float)), of_nodes = size_product(nodes, sizeof(u16));
+  struct places *by_place = memory_zeroed(size_sum(size_sum(of_list, of_left), of_nodes), 1);
+  float *next_left = (float *)&by_place[g->n_ranks];
+  u16 *next_node = (u16 *)(next_left + left);
+  for (u32 rank = 0; rank < g->n_ranks; rank++) {
+    u32 places = p->calls[2 * rank + with[rank].messages].n;
+    if (!with[rank].n)
+      continue;
+    by_place[rank] = (struct places){places, next_node, next_left};
+    compare_places(p, g, late_in, rank, &with[rank], factor, &by_place[rank]);
+    next_left += HOST_KEYS * places;
+    next_node += g->base[rank + 1] - g->base[rank];
+  }
+  return by_place;
+}
