@@ -113,6 +113,7 @@ struct analysis {
   struct rank_summary *ranks;
   struct carrier **keeps; /* [n_ranks] see analysis_keeps(); NULL */
   float *compute_ms;      /* [rank * n_steps + step - first_step], NAN where not known */
+  float *kernels_in;      /* likewise: how many a device runs in a step */
   i64 *transfer;          /* [n_collectives], NS_UNKNOWN */
   u32 *next_call; /* [n_arrivals] the next of the calls that ran as one kernel (a group's), as a
                      ring; itself if it ran alone */

@@ -13,7 +13,9 @@
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
+#include "analyses/steps/step_kernels.h"
 #include "analyses/thresholds.h"
+#include "base/checked_memory.h"
 #include "base/quantity.h"
 #include "base/statistics.h"
 
@@ -140,7 +142,9 @@ static void add_work(struct analysis *a, struct long_steps *steps, const struct 
                               .copied_bytes = kind->meets ? (double)kind->copied : 0,
                               .rank = INDEX_NONE,
                               .slowest = INDEX_NONE,
-                              .slowest_ms = NAN};
+                              .slowest_ms = NAN,
+                              .kernels = NAN,
+                              .usual_kernels = NAN};
   work->step = arena_array(a->arena, kind->n, sizeof(double));
   for (u32 i = 0; i < kind->n; i++) {
     work->step[i] = a->model->steps.first + kind->steps[i];
@@ -388,4 +392,23 @@ void other_work_prepare(struct analysis *a) {
   add_contained_work(a, &scratch, &steps, extras);
   add_recurring_work(a, &scratch, &steps);
   remove_if_usual(a);
+}
+
+/* Host phases do not show what the devices do: kernels that only these steps run. */
+void other_work_summarise(struct analysis *a) {
+  struct results *r = a->results;
+  SCOPED bool *them = memory_array(size_sum(a->model->steps.n, 1), sizeof(*them));
+  FOR_EACH_CHANGED(r->other_work, r->n_other_work, work) {
+    memset(them, 0, a->model->steps.n * sizeof(*them));
+    for (u32 i = 0; i < work->n_steps; i++)
+      them[(u32)work->step[i] - a->model->steps.first] = true;
+    const char *outside = describe_content(CONTENT_OUTSIDE);
+    struct more_kernels found =
+        find_more_kernels(a, them, work->ms, model_rank_index(a->model, work->rank));
+    work->kernels = found.more ? found.in_them : NAN;
+    work->usual_kernels = found.more ? found.usual : NAN;
+    if (found.more && strcmp(work->what, outside) == 0)
+      work->what = "with more kernels than other steps have, on all devices";
+    work->name = work_name(a->arena, work);
+  }
 }

@@ -38,6 +38,14 @@ def save_meanwhile(j, ranks):
     reduce_gradients(j, ranks)
 
 
+def run_more_kernels(j, ranks):
+    """In some steps some ranks run twice as many."""
+    for rank in ranks:
+        for _ in range(2 * j.layers if rank.step in j.more_in and rank.number in j.more_on else 0):
+            rank.computes(j, "more", "aten::conv", "conv_bf16", j.forward)
+    reduce_gradients(j, ranks)
+
+
 class Shapes(Expecting):
     def test_graphs_of_which_one_rank_replays_a_kernel_slowly(self):
         j = job(schedule=replay_graphs, slow_replay={1: 1500}, steps=12)
@@ -56,6 +64,18 @@ class Shapes(Expecting):
         host = {rank: {"aten::nonzero_numpy": 9000} for rank in range(4)}
         _, report = report_of(job(slow={1: 1.3}, steps=20, syncs=False, host=host))
         self.assertEqual([one["id"] for one in report["findings"]], ["DIST.STRAGGLER"])
+
+    def test_steps_that_hold_more_kernels_say_so(self):
+        for more_in in (5, 7, 9, 13, 22, 23, 30, 37), range(4, 40, 7):
+            _, report = report_of(job(schedule=run_more_kernels, steps=40, more_in=more_in, more_on=range(4)))
+            found, = [one for one in report["findings"] if one["id"] == "TIMING.JITTER"]
+            self.assertRegex(found["title"], ": they hold more work$|, with more kernels than other steps have, on all devices$")
+            self.assertIn("25 kernels in such a step, in others 13.", found["evidence"])
+            self.assertEqual(found["ranks"], [])
+        _, report = report_of(job(schedule=run_more_kernels, steps=40, more_in=range(4, 40, 7), more_on=[1]))
+        found, = [one for one in report["findings"] if one["id"] == "TIMING.JITTER"]
+        self.assertIn("The device of rank 1 runs 25 kernels in such a step, in others 13.", found["evidence"])
+        self.assertRegex(found["action"], "^Compare what that rank is given to compute")
 
 
 if __name__ == "__main__":

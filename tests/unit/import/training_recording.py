@@ -754,6 +754,7 @@ class Training(Expecting):
         j = job(steps=40, slow=dict.fromkeys(range(4), 4), slow_in=(5, 7, 9, 13, 22, 23, 30, 37))
         found, = [one for one in report_of(j)[1]["findings"] if one["id"] == "TIMING.JITTER"]
         self.assertIn("the devices of all ranks compute", found["evidence"])
+        self.assertIn("They run no more kernels (13, in others 13).", found["evidence"])
         self.assertEqual((found["severity"], found["saving_s"]), ("warning", None))
 
     def test_what_one_rank_does_each_fifth_step(self):

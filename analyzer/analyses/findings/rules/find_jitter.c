@@ -10,12 +10,19 @@
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "analyses/steps/other_work.h"
+#include "analyses/steps/step_kernels.h"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
 #include "base/statistics.h"
 
 /* NULL: nothing tells. */
 static const char *what_work_may_be(const struct other_work *work) {
+  if (!isnan(work->kernels) && work->rank != INDEX_NONE)
+    return "Compare what that rank is given to compute in these steps with what its peers are: "
+           "samples, their lengths, a branch that only it takes.";
+  if (!isnan(work->kernels))
+    return "See what the program computes only in these steps: if it is validation, do it less "
+           "often, on fewer batches, or in a separate job that reads checkpoints.";
   bool checkpoint = work->meets & MEETING_COPY_OUT && !(work->meets & MEETING_COPY_IN) &&
                     work->copied_bytes >= CHECKPOINT_BYTES;
   if (work->rank != INDEX_NONE || work->host || checkpoint)
@@ -117,6 +124,15 @@ static const char *name_slowest(struct findings *f, const struct other_work *wor
              work->slowest);
 }
 
+static const char *describe_kernels(struct findings *f, const struct other_work *work) {
+  if (isnan(work->kernels))
+    return "";
+  const char *who = work->rank != INDEX_NONE ? say(f, "The device of rank %u runs", work->rank)
+                                             : "The devices of all ranks run";
+  return say(f, " %s %.0f kernels in such a step, in others %.0f.", who, work->kernels,
+             work->usual_kernels);
+}
+
 static void add_other_work_finding(struct findings *f, u32 kind) {
   const struct other_work *work = &f->r->other_work[kind];
   struct step_line at;
@@ -134,12 +150,12 @@ static void add_other_work_finding(struct findings *f, u32 kind) {
           name_slowest(f, work)),
       say(f,
           "A step of training takes %s (median), these %s longer; together %s, %s of the time "
-          "looked at.%s%s%s They do not count as training steps: medians, waits, stragglers and "
+          "looked at.%s%s%s%s They do not count as training steps: medians, waits, stragglers and "
           "all "
           "other findings leave them out. The saving is their extra time.",
           duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
-          duration_s(work->sum_s).text, percent(share).text, calls, where,
-          describe_slowest(f, work)),
+          duration_s(work->sum_s).text, percent(share).text, calls, describe_kernels(f, work),
+          where, describe_slowest(f, work)),
       other_work_action(f, work, &at), work->host ? work->of_host : &work->rank,
       work->host ? work->n_of_host : work->rank != INDEX_NONE);
 }
@@ -283,15 +299,34 @@ static double share_in_which_all(const struct analysis *a, work_in_step *does,
 
 /* What most of the time is that long steps take longer. */
 static const char *describe_excess(struct findings *f, const struct step_line *at, double computes,
-                                   double gets_input) {
+                                   const struct more_kernels *kernels, double gets_input) {
+  if (computes >= REASON_SHARE && kernels->more)
+    return say(
+        f,
+        " In %s of that time the devices of all ranks compute: they run %.0f kernels in such "
+        "a step, in others %.0f. These steps hold more work.",
+        percent(computes).text, kernels->in_them, kernels->usual);
   if (computes >= REASON_SHARE)
     return say(f,
                " In %s of that time the devices of all ranks compute: these steps hold more work, "
-               "or all devices are slower then.",
-               percent(computes).text);
+               "or all devices are slower then.%s",
+               percent(computes).text,
+               isnan(kernels->usual) ? ""
+                                     : say(f, " They run no more kernels (%.0f, in others %.0f).",
+                                           kernels->in_them, kernels->usual));
   if (!at->line && gets_input >= REASON_SHARE)
     return say(f, " In %s of that time they wait for their input.", percent(gets_input).text);
   return describe_step_line(f, at);
+}
+
+static struct more_kernels kernels_of_long_steps(const struct findings *f,
+                                                 const struct long_steps *longer,
+                                                 struct arena *scratch) {
+  bool *them = arena_array(scratch, f->a->model->steps.n, sizeof(*them));
+  FOR_EACH(longer->at, longer->n, one)
+    them[one->step] = true;
+  double ms = MEAN_KNOWN(0, longer->n, i, longer->at[i].excess_ms);
+  return find_more_kernels(f->a, them, ms, INDEX_NONE);
 }
 
 static void add_long_steps_finding(struct findings *f, const struct deviations *of,
@@ -306,7 +341,8 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
   double gets_input = share_in_which_all(f->a, host_gets_input_ms, longer, scratch);
   bool of_work = !skipped && computes >= REASON_SHARE;
   bool of_input = !skipped && !of_work && !at.line && gets_input >= REASON_SHARE;
-  const char *where = skipped ? "" : describe_excess(f, &at, computes, gets_input);
+  struct more_kernels kernels = kernels_of_long_steps(f, longer, scratch);
+  const char *where = skipped ? "" : describe_excess(f, &at, computes, &kernels, gets_input);
   u32 rank = at.rank != INDEX_NONE ? f->a->model->ranks[at.rank].rank : INDEX_NONE;
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
@@ -319,7 +355,9 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
       of_work ? (double)NAN : of->lost_ms / 1e3,
       say(f, "%u of %u steps%s take at least %s longer than the typical one%s", longer->n,
           f->a->n_training, r->n_other_work ? " of training" : "", percent(JITTER_TAIL).text,
-          skipped ? ": in most the optimizer was left out" : name_step_line(f, &at)),
+          skipped                   ? ": in most the optimizer was left out"
+          : of_work && kernels.more ? ": they hold more work"
+                                    : name_step_line(f, &at)),
       say(f, "Median %s, 95th percentile %s, coefficient of variation %s. %s%s%s%s",
           duration_ms(of->median_ms).text, duration_ms(of->p95_ms).text,
           percent(of->variation).text,
@@ -327,9 +365,14 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
           of->straggler ? "What some take longer for a rank that is late in them is not counted. "
                         : "",
           which, where),
-      of_work ? "See what they are given to compute: samples or sequences of other lengths (bucket "
-                "them by length, or pack them), prompts between tokens. If that is as usual, "
-                "compare the clocks of the devices then."
+      of_work && kernels.more
+          ? "See what they are given to compute: more micro-batches, passes or tokens, samples or "
+            "sequences of other lengths (bucket them by length, or pack them), prompts between "
+            "tokens."
+      : of_work
+          ? "See what they are given to compute: samples or sequences of other lengths (bucket "
+            "them by length, or pack them), prompts between tokens. If that is as usual, "
+            "compare the clocks of the devices then."
       : of_input
           ? "Look at what makes these batches slow to prepare: larger or damaged samples, the "
             "storage, workers that begin anew with each epoch (persistent_workers). Batches that "

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/steps/step_kernels.h"
+
+#include <math.h>
+
+#include "analyses/analyses.h"
+#include "analyses/carry_found.h"
+#include "analyses/queries.h"
+#include "analyses/thresholds.h"
+#include "base/checked_memory.h"
+#include "base/sorting.h"
+#include "base/statistics.h"
+
+void step_kernels_prepare(struct analysis *a) {
+  size_t cells = size_product(a->model->n_ranks, a->n_steps);
+  a->kernels_in = arena_array(a->arena, cells, sizeof(*a->kernels_in));
+  for (size_t i = 0; i < cells; i++)
+    a->kernels_in[i] = NAN;
+}
+
+void step_kernels_rank(struct analysis *a, const struct timeline *t) {
+  float *kernels = &a->kernels_in[(size_t)t->rank * a->n_steps];
+  for (u32 i = 0, span = 0; i < a->n_steps && t->on_gpu && !a->whole_run; i++) {
+    struct window window;
+    u32 step = a->first_step + i, n = 0;
+    if (!analysis_window(a, t->rank, step, &window) || !analysis_gpu_seen(a, t->rank, &window) ||
+        analysis_untimed(a, t->rank, step))
+      continue;
+    span = FIRST_NOT_NEAR(span, 0, t->n_spans, k, t->spans[k].start < window.begin);
+    for (; span < t->n_spans && t->spans[span].start < window.end; span++)
+      n += t->spans[span].kind == SPAN_KERNEL;
+    kernels[i] = (float)n;
+  }
+}
+
+void step_kernels_carry(struct analysis *a, u32 rank, struct carrier *c) {
+  float *kernels = &a->kernels_in[(size_t)rank * a->n_steps];
+  u32 n = carry_count(c, a->n_steps, 1);
+  for (u32 i = 0; i < n; i++) {
+    i64 number = c->reads || i >= a->n_steps || isnan(kernels[i]) ? -1 : (i64)kernels[i];
+    CARRY(c, &number);
+    if (c->reads && i < a->n_steps)
+      kernels[i] = number < 0 ? NAN : (float)number;
+  }
+}
+
+static double median_of_steps(const struct analysis *a, const bool *them, bool in, u32 rank,
+                              double *values) {
+  const float *kernels = &a->kernels_in[(size_t)rank * a->n_steps];
+  u32 n = LIST_WHERE(values, 0, a->n_steps, i,
+                     !isnan(kernels[i]) && them[a->first_step + i] == in &&
+                         (in || analysis_is_training(a, a->first_step + i)),
+                     kernels[i]);
+  return median_of(values, n);
+}
+
+struct more_kernels find_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
+                                      u32 rank) {
+  struct more_kernels least = {NAN, NAN, false};
+  SCOPED double *values = memory_array(size_sum(a->n_steps, 1), sizeof(*values));
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    if (rank != INDEX_NONE && i != rank)
+      continue;
+    double in_them = median_of_steps(a, them, true, i, values),
+           usual = median_of_steps(a, them, false, i, values);
+    if (isnan(in_them) || !(usual > 0))
+      return (struct more_kernels){NAN, NAN, false};
+    const float *compute_ms = &a->compute_ms[(size_t)i * a->n_steps];
+    double of_more = (in_them / usual - 1) * MEAN_KNOWN(0, a->n_steps, k, compute_ms[k]);
+    if (isnan(least.usual) || in_them / usual < least.in_them / least.usual)
+      least = (struct more_kernels){in_them, usual, of_more >= REASON_SHARE * longer_ms};
+  }
+  return least;
+}

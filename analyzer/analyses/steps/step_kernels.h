@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How many kernels devices run in each step: whether a step takes longer because it holds more.
+ */
+#pragma once
+
+#include "analyses/analysis.h"
+
+struct more_kernels {
+  double in_them, usual; /* of the rank that has least more, medians of steps; NAN: not known */
+  bool more;             /* that makes up most of what they take longer, if kernels are alike */
+};
+
+/* Of the steps marked in `them`, [model.steps.n], which take so much longer, beside the other steps
+ * of training: of a rank, or if that is INDEX_NONE of all ranks, of which each has a device whose
+ * kernels are known. */
+struct more_kernels find_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
+                                      u32 rank);
