@@ -3,6 +3,8 @@
  * Which trace belongs to which rank.
  */
 
+#include "base/each.h"
+#include "base/quantity.h"
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "import/kineto/kineto.h"
@@ -63,6 +65,26 @@ static void drop_earlier(struct import *import, struct kineto_traces *traces) {
   traces->n = kept;
 }
 
+/* Jobs of other sizes are other jobs, or other starts of one: the last counts. */
+static void drop_other_worlds(struct import *import, struct kineto_traces *traces) {
+  const struct kineto_trace *last =
+      LARGEST(traces->at, traces->n, one, one->world_size, (double)one->begin);
+  u32 kept = 0, world = last ? last->world_size : 0;
+  const char *path = last ? last->path : NULL;
+  for (u32 i = 0; i < traces->n; i++) {
+    struct kineto_trace *trace = &traces->at[i];
+    if (trace->world_size && trace->world_size != world) {
+      model_note(import->model,
+                 "%s is left out: its job has %s, and that of %s, which begins no earlier, has %u",
+                 trace->path, plural(trace->world_size, "rank").text, path, world);
+      kineto_trace_free(trace);
+    } else {
+      traces->at[kept++] = *trace;
+    }
+  }
+  traces->n = kept;
+}
+
 /* A rank that its own world does not have is a mistake of who wrote it. */
 static bool is_outside_world(const struct kineto_trace *trace) {
   return trace->world_size && trace->rank != INDEX_NONE && trace->rank >= trace->world_size;
@@ -72,6 +94,7 @@ void kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
   FOR_EACH_CHANGED(traces->at, traces->n, trace)
     if (is_outside_world(trace))
       trace->rank = INDEX_NONE;
+  drop_other_worlds(import, traces);
   FOR_EACH_CHANGED(traces->at, traces->n, trace)
     if (trace->rank == INDEX_NONE)
       trace->rank = rank_in_groups(trace);

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 """PyTorch's profiler records jobs of other shapes than those of training_recording.py, where their simulation is:
 shapes_recording.py TSCOPE-REPORT."""
+import os
 import sys
+import tempfile
 import unittest
 
-from training_recording import ALL_REDUCE, STREAM, Expecting, collective, job, reduce_gradients, report_of, without
+from training_recording import (ALL_REDUCE, HOUR, STREAM, Expecting, collective, job, reduce_gradients, report_of, report_on, without,
+                                write)
 
 
 def replay_graphs(j, ranks):
@@ -64,6 +67,18 @@ class Shapes(Expecting):
         host = {rank: {"aten::nonzero_numpy": 9000} for rank in range(4)}
         _, report = report_of(job(slow={1: 1.3}, steps=20, syncs=False, host=host))
         self.assertEqual([one["id"] for one in report["findings"]], ["DIST.STRAGGLER"])
+
+    def test_two_jobs_of_other_sizes_are_not_one(self):
+        """The later one has two ranks, the other four, of which none is of it."""
+        with tempfile.TemporaryDirectory(prefix="tscope-shapes-") as folder:
+            write(job(), folder)
+            for name in os.listdir(folder):
+                os.rename(os.path.join(folder, name), os.path.join(folder, "earlier_" + name))
+            step = write(job(ranks=2, slow={1: 1.3}, clocks={0: HOUR, 1: HOUR}), folder)
+            report = report_on(folder)
+        self.assertEqual([row["rank"] for row in report["distributed"]["ranks"]], [0, 1])
+        self.assertAlmostEqual(report["distributed"]["mean_step_wall_ms"] * 1e3, step, delta=0.01 * step)
+        self.assertEqual(sum("is left out: its job has 4 ranks" in note for note in report["quality"]["notes"]), 4)
 
     def test_steps_that_hold_more_kernels_say_so(self):
         for more_in in (5, 7, 9, 13, 22, 23, 30, 37), range(4, 40, 7):
