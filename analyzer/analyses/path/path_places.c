@@ -39,7 +39,8 @@ ORDER_BY(by_call_time, struct call_at, UP(at) UP(call))
 struct call_list {
   struct call_at *at;
   i64 *ends;
-  u32 *first; /* [steps + 1] */
+  u32 *first;    /* [steps + 1] */
+  bool messages; /* it has any, in the list or not */
 };
 
 static enum call call_of(const struct peers *p, const struct node *node) {
@@ -72,11 +73,14 @@ static struct call_list list_calls(const struct peers *p, const struct sample_gr
   u32 steps = p->sample.n, room = g->base[rank + 1] - g->base[rank];
   struct call_list of = {memory_array(size_sum(room, 1), sizeof(*of.at)),
                          memory_array(size_sum(steps, 1), sizeof(*of.ends)),
-                         memory_array(size_sum(steps, 1), sizeof(*of.first))};
-  u32 n = LIST_WHERE(of.at, 0, room, i,
-                     call_of(p, &nodes[i]) > CALL_NONE &&
-                         (messages || call_of(p, &nodes[i]) == CALL_COLLECTIVE),
-                     ((struct call_at){called_at(g, &nodes[i]), call_of(p, &nodes[i])}));
+                         memory_array(size_sum(steps, 1), sizeof(*of.first)), false};
+  u32 n = 0;
+  for (u32 i = 0; i < room; i++) {
+    enum call call = call_of(p, &nodes[i]);
+    of.messages |= call > CALL_COLLECTIVE;
+    if (call == CALL_COLLECTIVE || (messages && call != CALL_NONE))
+      of.at[n++] = (struct call_at){called_at(g, &nodes[i]), call};
+  }
   SORT(of.at, n, by_call_time);
   list_host_ends(g, rank, steps, of.ends);
   of.first[0] = 0;
@@ -105,18 +109,29 @@ static struct calls usual_calls(const struct call_list *of, u32 steps) {
   return 2 * n > steps ? usual : (struct calls){0};
 }
 
+static struct calls find_usual(const struct peers *p, const struct sample_graph *g, u32 rank,
+                               bool with_messages, bool *messages) {
+  struct call_list of = list_calls(p, g, rank, with_messages);
+  struct calls usual = usual_calls(&of, p->sample.n);
+  *messages = of.messages;
+  FREE_EACH(&of, at, ends, first);
+  return usual;
+}
+
 void peers_find_calls(struct peers *p, const struct sample_graph *g) {
   const struct calls *first = NULL; /* with messages */
   p->calls = memory_zeroed(size_product(2, g->n_ranks), sizeof(*p->calls));
   p->call_alike = true;
-  for (u32 i = 0; i < 2 * g->n_ranks; i++) {
-    if (!g->slices[i / 2].present)
+  for (u32 rank = 0; rank < g->n_ranks; rank++) {
+    struct calls *calls = &p->calls[2 * rank];
+    bool messages = false;
+    if (!g->slices[rank].present)
       continue;
-    struct call_list of = list_calls(p, g, i / 2, i % 2);
-    p->calls[i] = usual_calls(&of, p->sample.n);
-    first = first ? first : &p->calls[i % 2 ? i : i + 1];
-    p->call_alike &= i % 2 == 0 || calls_alike(*first, p->calls[i]);
-    FREE_EACH(&of, at, ends, first);
+    calls[1] = calls[0] = find_usual(p, g, rank, true, &messages);
+    if (messages)
+      calls[0] = find_usual(p, g, rank, false, &messages);
+    first = first ? first : &calls[1];
+    p->call_alike &= calls_alike(*first, calls[1]);
   }
 }
 
