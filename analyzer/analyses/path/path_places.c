@@ -187,7 +187,8 @@ struct compared_times {
   struct place_times own, peers[PEERS_ASKED];
   u32 n;
   u32 *group_of; /* [place] places that no wait for all others parts are one group */
-  bool *slow;    /* [group] beyond doubt */
+  double *slow;  /* [group] beyond doubt: the share that goes of what it has more by key and place,
+                  * so  that it has no more in all; else 0 */
 };
 
 /* Of one the only, of two the longer. */
@@ -231,6 +232,17 @@ static void join_groups(const struct compared_times *c, struct place_times *time
     }
 }
 
+static double more_at(const struct compared_times *c, size_t at) {
+  return fmax(0, c->own.mean[at] - usual_mean(c, at));
+}
+
+static double more_of_group(const struct compared_times *c, u32 group) {
+  double ns = 0;
+  for (size_t at = 0; at < (size_t)HOST_KEYS * c->own.n; at++)
+    ns += c->group_of[at % c->own.n] == group ? more_at(c, at) : 0;
+  return ns;
+}
+
 /* What a rank does faster between two waits for all others makes up for nothing that it does more
  * slowly between two others. */
 static void find_slow_groups(struct compared_times *c) {
@@ -247,13 +259,11 @@ static void find_slow_groups(struct compared_times *c) {
     }
     struct persistence persistence = {0};
     persistence_add(&persistence, more, n);
-    c->slow[group] =
-        chance_of_mean(more, n, persistence_of(&persistence), &more[steps]) * c->own.n <= DOUBT;
+    double mean = MEAN_KNOWN(0, n, i, more[i]);
+    if (mean > 0 &&
+        chance_of_mean(more, n, persistence_of(&persistence), &more[steps]) * c->own.n <= DOUBT)
+      c->slow[group] = fmin(1, mean / more_of_group(c, group));
   }
-}
-
-static double more_at(const struct compared_times *c, size_t at) {
-  return fmax(0, c->own.mean[at] - usual_mean(c, at));
 }
 
 /* Takes what a rank has more of a key, such a share of it, from the places where it has more: of
@@ -263,9 +273,9 @@ static void take_from_places(const struct compared_times *c, u32 key, double lef
   double all = 0, more[2] = {0}, taken[2], of_slow = 0;
   for (u32 place = 0; place < c->own.n; place++) {
     all += c->own.mean[first + place];
-    more[c->slow[c->group_of[place]]] += more_at(c, first + place);
-    of_slow +=
-        c->slow[c->group_of[place]] ? c->own.mean[first + place] - usual_mean(c, first + place) : 0;
+    double slow = c->slow[c->group_of[place]];
+    more[slow > 0] += more_at(c, first + place);
+    of_slow += slow * more_at(c, first + place);
   }
   double goes = fmax((1 - left) * all, of_slow);
   taken[1] = more[1] > 0 ? fmin(1, goes / more[1]) : 0;
@@ -275,7 +285,7 @@ static void take_from_places(const struct compared_times *c, u32 key, double lef
     out[first + place] =
         !(more[0] + more[1] > 0) ? (float)left
         : own > 0
-            ? (float)(1 - taken[c->slow[c->group_of[place]]] * more_at(c, first + place) / own)
+            ? (float)(1 - taken[c->slow[c->group_of[place]] > 0] * more_at(c, first + place) / own)
             : 1;
   }
 }
@@ -308,7 +318,7 @@ static void compare_places(const struct peers *p, const struct sample_graph *g, 
   struct compared_times c = {.own = find_times(p, g, late, rank, with->messages, out->of_node),
                              .n = with->n};
   SCOPED u32 *group_of = c.group_of = memory_array(out->n, sizeof(*group_of));
-  SCOPED bool *slow = c.slow = memory_zeroed(out->n, sizeof(*slow));
+  SCOPED double *slow = c.slow = memory_zeroed(out->n, sizeof(*slow));
   for (u32 i = 0; i < with->n; i++)
     c.peers[i] = find_times(p, g, late, with->peers[i], with->messages, NULL);
   find_groups(&c, p, g, rank, out->of_node);
