@@ -106,6 +106,11 @@ double saving_beyond_stragglers(struct findings *f, const struct cure *cure, dou
 /* The cure of a row of the what-if table; NULL if it has no such row. */
 const struct cure *what_if_cure(const struct findings *f, enum what_if_kind kind, i64 rank);
 
+/* find_jitter.c: what is told of training steps that take longer, if a line of this rank (by index)
+ * alone explains them: their line, and how long they took longer. False: it is not so. */
+struct step_line;
+bool long_steps_are_of(struct findings *f, u32 rank, struct step_line *at, double *lost_s);
+
 /* find_pipeline.c: whether these stragglers are a stage that is told as slow. */
 bool is_slow_stage(struct findings *f, const struct straggler_group *group);
 

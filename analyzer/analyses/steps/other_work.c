@@ -138,6 +138,7 @@ static void add_work(struct analysis *a, struct long_steps *steps, const struct 
                               .ms = kind->ms,
                               .sum_s = kind->sum_ms / 1e3,
                               .forward_only = kind->content == CONTENT_FORWARD,
+                              .outside = kind->content == CONTENT_OUTSIDE,
                               .meets = kind->content == CONTENT_MEETINGS ? kind->meets : 0,
                               .copied_bytes = kind->meets ? (double)kind->copied : 0,
                               .rank = INDEX_NONE,
@@ -402,12 +403,11 @@ void other_work_summarise(struct analysis *a) {
     memset(them, 0, a->model->steps.n * sizeof(*them));
     for (u32 i = 0; i < work->n_steps; i++)
       them[(u32)work->step[i] - a->model->steps.first] = true;
-    const char *outside = describe_content(CONTENT_OUTSIDE);
     struct more_kernels found =
         find_more_kernels(a, them, work->ms, model_rank_index(a->model, work->rank));
     work->kernels = found.more ? found.in_them : NAN;
     work->usual_kernels = found.more ? found.usual : NAN;
-    if (found.more && strcmp(work->what, outside) == 0)
+    if (found.more && work->outside)
       work->what = "with more kernels than other steps have, on all devices";
     work->name = work_name(a->arena, work);
   }

@@ -468,6 +468,32 @@ static void where_peers_wait_is_told(void **state) {
   }
 }
 
+/* A rank that is late by little in most steps, at no line, and by much in some, at one: both
+ * findings name that. */
+static void a_straggler_has_the_line_of_its_long_steps(void **state) {
+  (void)state;
+  static i64 late[STEPS * 2], at_line[STEPS * 2];
+  struct cluster_options o = healthy_cpu();
+  u32 seed = 3;
+  o.ranks = 2;
+  o.steps = 45;
+  for (u32 s = 0; s < o.steps; s++) {
+    at_line[2 * s + 1] = uniform_share(&seed) < 0.15 ? 500 * MS : 0;
+    late[2 * s + 1] = at_line[2 * s + 1] + (uniform_share(&seed) < 0.7 ? 21 * MS : 0);
+    late[2 * s] = uniform_share(&seed) < 0.3 ? 21 * MS : 0;
+  }
+  o.late_backward = late;
+  struct cluster *c = cluster_new(&o);
+  cluster_sample(c, at_line, 0, 30 * MS, 1);
+  struct results *r = cluster_analyse(c, NULL);
+  const struct finding *found = finding_of(r, "DIST.STRAGGLER");
+  assert_non_null(found);
+  assert_non_null(strstr(finding_of(r, "TIMING.JITTER")->title, "at me/train.py:20 of rank 1"));
+  assert_non_null(strstr(found->title, "longer steps, at me/train.py:20"));
+  assert_non_null(strstr(found->action, "Look at me/train.py:20 first."));
+  cluster_end(r, c);
+}
+
 /* Of what every tenth step does no line takes half, but all of it is called at one line. */
 static void line_that_calls_it_all_is_named(void **state) {
   static i64 late[STEPS * RANKS];
@@ -567,6 +593,7 @@ int main(void) {
       cmocka_unit_test(steps_that_would_tell),
       cmocka_unit_test(mean_and_median_are_told),
       cmocka_unit_test(where_peers_wait_is_told),
+      cmocka_unit_test(a_straggler_has_the_line_of_its_long_steps),
       cmocka_unit_test(line_that_calls_it_all_is_named),
       cmocka_unit_test(line_in_the_step_before_is_named),
       cmocka_unit_test(what_the_last_of_each_step_runs_is_named)};

@@ -470,19 +470,28 @@ static void find_deviations(const struct findings *f, struct arena *scratch,
   out->p95_ms = quantile_of(ms, n, 0.95);
 }
 
-static void find_long_steps(struct findings *f) {
+static bool find_jitter(const struct findings *f, struct arena *scratch, struct deviations *of) {
+  if (f->a->whole_run || f->a->n_training < JITTER_MIN_STEPS)
+    return false;
+  find_deviations(f, scratch, of);
+  return of->variation >= JITTER_VARIATION && of->p95_ms / of->median_ms - 1 >= JITTER_TAIL;
+}
+
+bool long_steps_are_of(struct findings *f, u32 rank, struct step_line *at, double *lost_s) {
   SCOPED_ARENA struct arena scratch = {0};
   struct deviations of;
-  if (f->a->n_training < JITTER_MIN_STEPS)
-    return;
-  find_deviations(f, &scratch, &of);
-  if (of.variation >= JITTER_VARIATION && of.p95_ms / of.median_ms - 1 >= JITTER_TAIL)
-    add_long_steps_finding(f, &of, &scratch);
+  if (!find_jitter(f, &scratch, &of))
+    return false;
+  line_of_long_steps(f, &of.longer, &scratch, at);
+  *lost_s = of.lost_ms / 1e3;
+  return at->line && at->rank == rank;
 }
 
 void rule_jitter(struct findings *f) {
   for (u32 i = 0; i < f->r->n_other_work; i++)
     add_other_work_finding(f, i);
-  if (!f->a->whole_run)
-    find_long_steps(f);
+  SCOPED_ARENA struct arena scratch = {0};
+  struct deviations of;
+  if (find_jitter(f, &scratch, &of))
+    add_long_steps_finding(f, &of, &scratch);
 }

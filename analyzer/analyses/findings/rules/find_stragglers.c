@@ -366,6 +366,18 @@ static bool is_reason_of_all(const struct results *r, const struct straggler_gro
          !ANY_NUMBER(0, r->n_ranks, i, group->ranks[i] && r->ranks[i].reason != reason);
 }
 
+/* Where a rank for which no line is found spends the longer steps, if these are most of what it
+ * costs: a test of lines over all steps may not see what some of them do. */
+static bool is_in_long_steps(struct findings *f, const struct straggler_group *group, double saving,
+                             struct step_line *at) {
+  const struct rank_result *rank = &f->r->ranks[group->worst];
+  bool of_host = rank->reason == STRAGGLER_NOT_SEEN ||
+                 (rank->reason == STRAGGLER_SLOW_COMPUTE && !f->a->ranks[group->worst].on_gpu);
+  double lost_s;
+  return group->n == 1 && of_host && !straggler_line(rank) &&
+         long_steps_are_of(f, group->worst, at, &lost_s) && lost_s >= REASON_SHARE * saving;
+}
+
 static void add_straggler_finding(struct findings *f, const struct straggler_group *group) {
   const struct results *r = f->r;
   const struct rank_result *rank = &r->ranks[group->first], *worst = &r->ranks[group->worst];
@@ -381,6 +393,18 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
                       : gpu.more_work ? ", more work"
                                       : "";
   const char *why = is_reason_of_all(r, group) ? straggler_reason_words[worst->reason] : NULL;
+  struct step_line at;
+  bool in_long_steps = is_in_long_steps(f, group, saving, &at);
+  const char *reason = !in_long_steps
+                           ? straggler_reason_words[rank->reason]
+                           : say(f, "%smost of it in %u longer steps, at %s",
+                                 rank->reason == STRAGGLER_NOT_SEEN ? "" : "slow compute, ",
+                                 at.steps, at.line->place);
+  const char *longer = in_long_steps ? say(f,
+                                           " Most of what it costs is in the %u longer steps of "
+                                           "TIMING.JITTER, in which it is at %s (%s).",
+                                           at.steps, at.line->place, at.line->function)
+                                     : "";
   const char *title =
       n > 1 ? say(f, "%s keep their peers waiting%s%s%s%s",
                   host ? say(f, "%u ranks on %s", n, host) : ranks_first_in(f->a->arena, ranks, n),
@@ -389,9 +413,13 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
                   text_or_empty(rank->host),
                   is_periodic(rank) ? "does something for which its peers wait"
                                     : "keeps its peers waiting",
-                  late, straggler_reason_words[rank->reason], where);
+                  late, reason, where);
   finding_add(f, severity_of(f, per_step_of(f, saving)), saving, title,
-              straggler_evidence(f, group, &gpu), straggler_action(f, worst, &gpu), ranks, n);
+              say(f, "%s%s", straggler_evidence(f, group, &gpu), longer),
+              in_long_steps
+                  ? say(f, "Look at %s first.%s", at.line->place, about_compiling(f, at.line))
+                  : straggler_action(f, worst, &gpu),
+              ranks, n);
 }
 
 void rule_straggler(struct findings *f) {
