@@ -19,6 +19,7 @@
 #include "scripts/launch/installed_files.h"
 #include "scripts/launch/message.h"
 #include "settings/env.def"
+#include "settings/process_environment.h"
 #include "settings/setting_values.h"
 
 #define LEAST_TRACE 128e3 /* bytes: a file's header and its first chunk */
@@ -138,7 +139,8 @@ static void describe(struct traces *traces, char *text, size_t bytes) {
 
 /* Whether a shell finds exactly this file under `name`. */
 static bool is_first_on_path(const char *name, const char *file) {
-  char *folders = strdup(getenv("PATH") ? getenv("PATH") : ""), *rest = folders;
+  const char *path = tscope_environment_now("PATH");
+  char *folders = strdup(path ? path : ""), *rest = folders;
   bool same = false, seen = false;
   for (const char *folder; !seen && (folder = strsep(&rest, ":"));) {
     char candidate[2 * PATH_MAX], real[PATH_MAX];
@@ -192,7 +194,7 @@ static bool folders_can_be_made(const char *folder) {
 /* What TSCOPE_DISK_FREE says, in bytes. */
 static double least_free(void) {
   u64 bytes = 0;
-  const char *value = getenv("TSCOPE_DISK_FREE");
+  const char *value = tscope_environment_now("TSCOPE_DISK_FREE");
   if (!(value && tscope_read_size(value, &bytes)))
     tscope_read_size(TSCOPE_DISK_FREE_STANDARD, &bytes);
   return (double)bytes;
@@ -235,7 +237,7 @@ static bool cannot_write(const char *directory, char *why, size_t bytes) {
 }
 
 static bool is_switched_off(void) {
-  const char *value = getenv("TSCOPE");
+  const char *value = tscope_environment_now("TSCOPE");
   bool on = true;
   return value && tscope_read_flag(value, &on) && !on;
 }
@@ -243,14 +245,14 @@ static bool is_switched_off(void) {
 bool is_off(const char *directory, char *why, size_t bytes) {
   if (!is_switched_off())
     return cannot_write(directory, why, bytes);
-  snprintf(why, bytes, "the environment has TSCOPE=%s", getenv("TSCOPE"));
+  snprintf(why, bytes, "the environment has TSCOPE=%s", tscope_environment_now("TSCOPE"));
   return true;
 }
 
 /* Of a run that has no trace yet, the report is asked for by the name that was given. */
 void print_closing_line(const char *command, const char *directory, int64_t changed_ns,
                         const char *off) {
-  const char *run = getenv("TSCOPE_RUN");
+  const char *run = tscope_environment_now("TSCOPE_RUN");
   struct run_folder last = last_changed(directory, run);
   struct traces traces = {.files = 0};
   char recorded[96], later[PATH_MAX + 64] = "";

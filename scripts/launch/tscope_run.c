@@ -26,6 +26,7 @@
 #include "scripts/launch/message.h"
 #include "scripts/launch/run_options.def"
 #include "scripts/launch/supervise.h"
+#include "settings/process_environment.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -111,8 +112,8 @@ static bool set_preload(const char *library) {
     print_message("the loader cannot preload a path with a space or colon: %s", library);
     return false;
   }
-  const char *before = getenv("LD_PRELOAD");
-  if (!before || !*before)
+  const char *before = tscope_environment_now("LD_PRELOAD");
+  if (!before)
     return setenv("LD_PRELOAD", library, 1) == 0;
   if (tscope_has_word(before, " :", library))
     return true;
@@ -137,7 +138,7 @@ enum { N_LAUNCHERS = LENGTH_OF(launchers) };
  * the run, and the shim finds the common identity of the run in the launcher's variables. */
 static bool started_by_launcher(void) {
   for (int i = 0; i < N_LAUNCHERS; i++)
-    if (getenv(launchers[i].sign))
+    if (tscope_environment_now(launchers[i].sign))
       return true;
   return false;
 }
@@ -145,7 +146,7 @@ static bool started_by_launcher(void) {
 /* If there are several copies, only that of the first rank prints the closing line. */
 static bool prints_closing_line(void) {
   for (int i = 0; i < N_LAUNCHERS; i++) {
-    const char *rank = getenv(launchers[i].rank);
+    const char *rank = tscope_environment_now(launchers[i].rank);
     if (rank)
       return strcmp(rank, "0") == 0;
   }
@@ -155,14 +156,14 @@ static bool prints_closing_line(void) {
 /* Also sets the job in which the name was given, which shows whether it is that job's own name
  * (env.def). */
 static void name_run(const char *name) {
-  const char *job = getenv("SLURM_JOB_ID");
+  const char *job = tscope_environment_now("SLURM_JOB_ID");
   setenv("TSCOPE_RUN", name, 1);
-  setenv("TSCOPE_RUN_JOB", job && *job ? job : "none", 1);
+  setenv("TSCOPE_RUN_JOB", job ? job : "none", 1);
 }
 
 /* True if the name is new, so that no run has it yet. */
 static bool set_run(const char *run) {
-  if (run || getenv("TSCOPE_RUN") || started_by_launcher()) {
+  if (run || tscope_environment_now("TSCOPE_RUN") || started_by_launcher()) {
     if (run)
       name_run(run);
     return false;
@@ -191,8 +192,8 @@ static void set_directory(const char *directory) {
 static void print_env(void) {
   static const char *const names[] = {"LD_PRELOAD", "TSCOPE_DIR", "TSCOPE_RUN", "TSCOPE_RUN_JOB"};
   for (size_t i = 0; i < LENGTH_OF(names); i++)
-    if (getenv(names[i]))
-      printf("%s=%s\n", names[i], getenv(names[i]));
+    if (tscope_environment_now(names[i]))
+      printf("%s=%s\n", names[i], tscope_environment_now(names[i]));
 }
 
 /* What there is to ask the file system of the traces, and what it says. */
@@ -215,7 +216,7 @@ static void ask_before(const void *question) {
   if (facts->says)
     is_off(facts->directory, off, sizeof(off));
   if (facts->says && !facts->new_name)
-    changed_ns = runs_changed_ns(facts->directory, getenv("TSCOPE_RUN"));
+    changed_ns = runs_changed_ns(facts->directory, tscope_environment_now("TSCOPE_RUN"));
   printf("%d %" PRId64 "\n%s", access(facts->directory, F_OK) == 0, changed_ns, off);
 }
 
@@ -298,13 +299,14 @@ int main(int argc, char **argv) {
     return 0;
   }
   char standard[TSCOPE_DEFAULT_DIRECTORY_BYTES];
-  const char *directory = getenv("TSCOPE_DIR");
-  if (!directory || !*directory) { /* now, as the job's processes will find it */
+  const char *directory = tscope_environment_now("TSCOPE_DIR");
+  if (!directory) { /* now, as the job's processes will find it */
     tscope_directory_to_write(standard);
     directory = standard;
   }
   struct facts facts = {.directory = directory,
-                        .max_size = given['m'] ? given['m'] : getenv("TSCOPE_DIR_MAX"),
+                        .max_size =
+                            given['m'] ? given['m'] : tscope_environment_now("TSCOPE_DIR_MAX"),
                         .command = command[0],
                         .mask = &before,
                         .says = found && !given['q'] && prints_closing_line(),

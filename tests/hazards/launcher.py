@@ -112,6 +112,11 @@ class Launcher(unittest.TestCase):
         self.assertEqual(run(*show, env={"SLURM_STEP_ID": "0"}).stdout, "none\n")
         self.assertEqual(run(*show, env={"TSCOPE_RUN": "mine"}).stdout, "mine\n")
 
+    def test_an_empty_variable_is_as_good_as_none(self):
+        self.assertNotEqual(run("sh", "-c", "echo $TSCOPE_RUN", env={"TSCOPE_RUN": ""}).stdout, "\n")
+        done = run("true", env={"TSCOPE_RUN": "", "SLURM_STEP_ID": "0", "RANK": ""})
+        self.assertRegex(done.stderr, r"tscope-report \S+\n$")
+
     def test_one_of_several_copies_has_the_last_word(self):
         for ranks, speaks in (({"SLURM_PROCID": "0"}, True), ({"SLURM_PROCID": "1"}, False),
                               ({"SLURM_PROCID": "0", "RANK": "1"}, False), ({"SLURM_PROCID": "1", "RANK": "0"}, True)):
