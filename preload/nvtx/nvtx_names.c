@@ -3,10 +3,9 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 #include <wchar.h>
 
-#include "format/range_names.def"
+#include "format/range_names.h"
 #include "nvtx/nvtx_names.def"
 #include "record/fnv.h"
 
@@ -49,30 +48,12 @@ struct nvtx_text nvtx_text_of(const char *name) {
 }
 
 u8 nvtx_meaning_of(const char *text, u32 bytes, bool numbered) {
-  static const struct {
-    const char *text;
-    u8 meaning;
-  } meanings[] = {
-#define NVTX_MEANING_STEP NVTX_STEP
-#define NVTX_MEANING_DATA TSCOPE_PHASE_DATA
-#define NVTX_MEANING_FORWARD TSCOPE_PHASE_FORWARD
-#define NVTX_MEANING_BACKWARD TSCOPE_PHASE_BACKWARD
-#define NVTX_MEANING_OPTIMIZER TSCOPE_PHASE_OPTIMIZER
-#define NVTX_MEANING_ZERO_GRAD TSCOPE_PHASE_ZERO_GRAD
-#define N(name, meaning) {name, NVTX_MEANING_##meaning},
-      TSCOPE_RANGE_NAMES(N) TSCOPE_NVTX_NAMES(N)
+#define N(name)                                                                                    \
+  if (tscope_is_range_name(text, bytes, numbered, name, sizeof(name) - 1))                         \
+    return NVTX_STEP;
+  TSCOPE_NVTX_STEPS(N)
 #undef N
-  };
-  for (size_t i = 0; i < LENGTH_OF(meanings); i++) {
-    size_t length = strlen(meanings[i].text);
-    char last = meanings[i].text[length - 1];
-    bool whole = last == '$' || last == '#';
-    length -= whole;
-    if (bytes >= length && (!whole || bytes == length) && (last != '#' || numbered) &&
-        strncasecmp(text, meanings[i].text, length) == 0)
-      return meanings[i].meaning;
-  }
-  return NVTX_PLAIN;
+  return tscope_phase_of_range(text, bytes);
 }
 
 static u32 intern(struct tscope_thread *thread, struct nvtx_text text) {

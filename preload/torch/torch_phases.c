@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "callsites/call_sites.h"
-#include "format/range_names.def"
+#include "format/range_names.h"
 #include "format/text_parts.h"
 #include "gpu/gpu_steps.h"
 #include "process/step_duration.h"
@@ -104,26 +104,6 @@ void backward_begin(struct torch_scope *scope) {
   tscope_leave(thread);
 }
 
-/* The phase of a range, 0 if it is none. `name` may be NULL. */
-static u32 phase_of(const char *name) {
-  static const struct {
-    const char *text;
-    u8 phase;
-  } phases[] = {
-#define P(name, phase) {name, TSCOPE_PHASE_##phase},
-      TSCOPE_RANGE_NAMES(P)
-#undef P
-  };
-  for (size_t i = 0; name && i < LENGTH_OF(phases); i++) {
-    size_t length = strlen(phases[i].text);
-    bool whole = phases[i].text[length - 1] == '$';
-    if (whole ? strlen(name) == length - 1 && !memcmp(name, phases[i].text, length - 1)
-              : tscope_begins_with(name, phases[i].text))
-      return phases[i].phase;
-  }
-  return 0;
-}
-
 static void range_open(struct tscope_thread *thread, const void *range, u32 phase,
                        const char *name) {
   struct torch_thread *mine = torch_thread_of(thread);
@@ -154,7 +134,7 @@ static void forward_open(struct tscope_thread *thread) {
 __attribute__((used)) static void *range_start(void *context, const void *range) {
   *(void **)context = NULL;
   const char *name = torch_family.range_name(range);
-  u32 phase = phase_of(name);
+  u32 phase = name ? tscope_phase_of_range(name, strlen(name)) : 0;
   bool begins = !phase && name && tscope_begins_with(name, TSCOPE_TORCH_FORWARD_BEGINS);
   bool ends = !phase && name && tscope_begins_with(name, TSCOPE_TORCH_FORWARD_ENDS);
   struct tscope_thread *thread = phase || begins || ends ? tscope_enter(TSCOPE_QUIET) : NULL;
@@ -182,6 +162,14 @@ static void step_ended(struct tscope_thread *thread) {
   gpu_step_ended(thread, false);
 }
 
+/* Such as one of the user's around PyTorch's own. */
+static bool is_in_optimizer(const struct torch_thread *mine, u32 range) {
+  bool is_it = false;
+  for (u32 i = 0; i < range; i++)
+    is_it |= mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER;
+  return is_it;
+}
+
 /* A range may end on another thread, and out of order: it is then none of this thread's. */
 static void range_end(const void *range, void *context) {
   (void)context;
@@ -194,7 +182,7 @@ static void range_end(const void *range, void *context) {
       tscope_span_close(thread, mine->ranges[i].dur, mine->ranges[i].start);
       if (mine->ranges[i].ends_forward)
         tscope_span_close(thread, mine->forward.dur, mine->forward.start);
-      if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER)
+      if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER && !is_in_optimizer(mine, i))
         step_ended(thread);
       mine->n_ranges--;
       memmove(&mine->ranges[i], &mine->ranges[i + 1], (mine->n_ranges - i) * sizeof(*mine->ranges));

@@ -4,7 +4,7 @@
 #include "base/checked_memory.h"
 #include "base/hash.h"
 #include "base/texts.h"
-#include "format/range_names.def"
+#include "format/range_names.h"
 #include "model/model.h"
 
 #define MOST_STEP INT64_MAX /* of what a file claims: the steps after it have numbers, too */
@@ -66,30 +66,10 @@ static u8 call_of(const char *text) {
   return MEANING_OF(text, calls_of_others, text_starts_with);
 }
 
-/* As range_names.def says; a whole name also whatever the case, between blanks and number signs. */
-static bool is_range_name(const char *text, const char *name) {
-  size_t length = strlen(name) - 1;
-  if (name[length] != '$')
-    return text_starts_with(text, name);
-  text += strspn(text, "# ");
-  return strncasecmp(text, name, length) == 0 && !text[length + strspn(text + length, "# ")];
-}
-
-/* What PyTorch, its trainers and common scripts call the parts of a step. */
 static u8 phase_of(const char *text) {
-  static const struct word names[] = {
-#define N(name, phase) {name, TSCOPE_PHASE_##phase},
-      TSCOPE_RANGE_NAMES(N)
-#undef N
-          {"autograd::engine::evaluate_function", TSCOPE_PHASE_BACKWARD},
-      {"optimizer_step$", TSCOPE_PHASE_OPTIMIZER},
-      {"zero_grad$", TSCOPE_PHASE_ZERO_GRAD},
-      {"dataloader$", TSCOPE_PHASE_DATA},
-      {"data_loading$", TSCOPE_PHASE_DATA},
-      {"load_batch$", TSCOPE_PHASE_DATA},
-      {"next_batch$", TSCOPE_PHASE_DATA},
-  };
-  return MEANING_OF(text, names, is_range_name);
+  return text_starts_with(text, "autograd::engine::evaluate_function")
+             ? TSCOPE_PHASE_BACKWARD
+             : tscope_phase_of_range(text, strlen(text));
 }
 
 /* In either word order: "Memcpy HtoD (Pageable -> Device)", "CopyHostToDevice". */

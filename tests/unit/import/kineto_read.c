@@ -246,11 +246,14 @@ static void steps_are_the_profilers(void **state) {
       "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#6\",\"tid\":1,\"ts\":160,"
       "\"dur\":30},"
       "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"Optimizer.step#SGD.step\",\"tid\":1,"
-      "\"ts\":165,\"dur\":10}," KERNEL("k", "170", "100", "1") "]}");
+      "\"ts\":165,\"dur\":10},"
+      "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"## Fwd ##\",\"tid\":1,"
+      "\"ts\":161,\"dur\":3}," KERNEL("k", "170", "100", "1") "]}");
   assert_string_equal(model->steps.method, "ProfilerStep annotations");
   assert_int_equal(model->steps.n, 2);
   assert_int_equal(model->steps.end[1] - model->steps.begin[0], 90000);
   assert_int_equal(model->phases[1].optimizer, 10000);
+  assert_int_equal(model->phases[1].forward, 3000);
   model_free(model);
 }
 

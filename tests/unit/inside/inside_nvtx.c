@@ -237,6 +237,8 @@ static void meanings_are_those_of_the_table(void **state) {
   assert_int_equal(nvtx_meaning_of("step", 4, false), NVTX_PLAIN); /* perhaps the optimizer's */
   assert_int_equal(nvtx_meaning_of("BACKWARD", 8, false), TSCOPE_PHASE_BACKWARD);
   assert_int_equal(nvtx_meaning_of("backwards", 9, false), NVTX_PLAIN);
+  assert_int_equal(nvtx_meaning_of("next_batch", 10, false), TSCOPE_PHASE_DATA);
+  assert_int_equal(nvtx_meaning_of("## forward ##", 13, false), TSCOPE_PHASE_FORWARD);
   assert_int_equal(nvtx_meaning_of("Optimizer.step#AdamW.step", 25, false), TSCOPE_PHASE_OPTIMIZER);
 }
 

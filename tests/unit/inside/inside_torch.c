@@ -81,6 +81,29 @@ static void ranges_are_phases(void **state) {
   assert_string(phase.name, forward);
 }
 
+static void names_mean_the_same_as_in_nvtx_and_in_profiles(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    u16 phase;
+  } ranges[] = {{"optimizer_step", TSCOPE_PHASE_OPTIMIZER},
+                {"zero_grad", TSCOPE_PHASE_ZERO_GRAD},
+                {"data_loading", TSCOPE_PHASE_DATA},
+                {"fwd", TSCOPE_PHASE_FORWARD},
+                {"## Forward ##", TSCOPE_PHASE_FORWARD},
+                {"# #", 0},
+                {"", 0},
+                {"optimizer_steps", 0}};
+  for (size_t i = 0; i < LENGTH_OF(ranges); i++) {
+    u32 before = count(TSCOPE_REC_PHASE);
+    torch_callback.start(ranges[i].name);
+    torch_callback.end(ranges[i].name, NULL);
+    assert_int_equal(count(TSCOPE_REC_PHASE), before + (ranges[i].phase != 0));
+    if (ranges[i].phase)
+      assert_int_equal(LAST(PHASE, phase).header.tag, ranges[i].phase);
+  }
+}
+
 static void begin_forward(void) {
   torch_callback.start("FSDP::root_pre_forward");
 }
@@ -306,6 +329,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(objects_and_parameters_pass),
       cmocka_unit_test(ranges_are_phases),
+      cmocka_unit_test(names_mean_the_same_as_in_nvtx_and_in_profiles),
       cmocka_unit_test(a_call_that_was_left_is_not_looked_at),
       cmocka_unit_test(a_collective_belongs_to_its_call),
       cmocka_unit_test(who_only_asks_whether_it_is_done_waits),
