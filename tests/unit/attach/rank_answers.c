@@ -20,6 +20,7 @@
 
 #include "attach/ask_ranks.h"
 #include "format/stack_request.h"
+#include "scratch.h"
 
 #define FIRST "tscope-stacks 1 000000000000002a\n"
 
@@ -57,17 +58,16 @@ static void a_link_whose_answer_was_lost_is_made(void **state) {
 
 static int set_up(void **state) {
   (void)state;
-  if (!mkdtemp(folder))
-    return -1;
+  scratch_make(folder);
   snprintf(path, sizeof(path), "%s/" TSCOPE_ANSWER_FILE, folder, "t");
   return 0;
 }
 
 static int tear_down(void **state) {
   (void)state;
-  unlink(path);
+  scratch_remove(folder);
   arena_release(&arena);
-  return rmdir(folder);
+  return 0;
 }
 
 static void put(const char *text, size_t bytes) {

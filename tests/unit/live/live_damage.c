@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "scratch.h"
 #include "top/top_outputs.h"
 #include "top/top_page.h"
 #include "tracegen.h"
@@ -82,7 +83,7 @@ static void write_all(struct live_view *view) {
 }
 
 static void damaged_traces_are_looked_at(void **state) {
-  char why[256], place[128], command[160];
+  char why[256], place[128];
   u32 looked = 0;
   (void)state;
   for (u32 round = 0; round < 12; round++) {
@@ -112,17 +113,15 @@ static void damaged_traces_are_looked_at(void **state) {
       live_view_release(&view);
     }
     live_run_close(&run);
-    snprintf(command, sizeof(command), "rm -r %s/*", folder);
-    assert_int_equal(system(command), 0);
+    scratch_remove(place);
   }
   assert_true(looked > 12 * 30); /* most are still traces */
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_traces_are_looked_at)};
-  if (!mkdtemp(folder))
-    return 1;
+  scratch_make(folder);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  rmdir(folder);
+  scratch_remove(folder);
   return failed;
 }

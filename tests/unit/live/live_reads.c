@@ -21,6 +21,7 @@
 #include "import/tscope/files/visit.h"
 #include "live/live_process.h"
 #include "live/live_run.h"
+#include "scratch.h"
 #include "trace_writer.h"
 
 enum { CHUNK = 4096, HEADER = 4096 };
@@ -513,16 +514,15 @@ static void another_file_in_its_place_is_another_process(void **state) {
 
 static int make_folder(void **state) {
   (void)state;
-  if (!mkdtemp(folder))
-    return -1;
+  scratch_make(folder);
   snprintf(path, sizeof(path), "%s/file.tscope", folder);
   return 0;
 }
 
 static int remove_folder(void **state) {
   (void)state;
-  unlink(path);
-  return rmdir(folder);
+  scratch_remove(folder);
+  return 0;
 }
 
 int main(void) {

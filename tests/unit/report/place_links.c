@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "report/text/pen.h"
+#include "scratch.h"
 
 static char folder[] = "/tmp/tscope-links-XXXXXX";
 static char plain[256], odd[256], gone[256];
@@ -23,12 +24,12 @@ static struct results results = {.lines = {.at = at, .n_at = 3}};
 
 static int make_files(void **state) {
   (void)state;
-  assert_non_null(mkdtemp(folder));
+  scratch_make(folder);
   snprintf(plain, sizeof(plain), "%s/train.py", folder);
   snprintf(odd, sizeof(odd), "%s/od\033]0\ad%%.py", folder);
   snprintf(gone, sizeof(gone), "%s/gone.py", folder);
-  fclose(fopen(plain, "w"));
-  fclose(fopen(odd, "w"));
+  scratch_text(folder, "train.py", "");
+  scratch_text(folder, strrchr(odd, '/') + 1, "");
   at[0].file = plain;
   at[1].file = odd;
   at[2].file = gone;
@@ -37,9 +38,8 @@ static int make_files(void **state) {
 
 static int remove_files(void **state) {
   (void)state;
-  unlink(plain);
-  unlink(odd);
-  return rmdir(folder);
+  scratch_remove(folder);
+  return 0;
 }
 
 /* What the pen writes of a text in a field of so many columns. */
