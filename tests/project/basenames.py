@@ -7,8 +7,9 @@ security/yama/yama_lsm.c, says that it is of another project. With `fail` it tes
 import collections
 import os
 import re
-import subprocess
 import sys
+
+from tree import in_git
 
 KINDS = ("*.c", "*.h", "*.def", "*.py", "*.S", "*.js")
 EACH_FOLDER = {"__init__.py", "conftest.py"}
@@ -40,14 +41,9 @@ def main():
     source = sys.argv[1]
     if sys.argv[2:] == ["fail"]:
         return fail(source)
-    listed = subprocess.run(["git", "-C", source, "ls-files", *KINDS], stdout=subprocess.PIPE, text=True, check=False)
-    if listed.returncode != 0 or not listed.stdout:
-        print("skipped: not a git clone")
-        return 77
     places = collections.defaultdict(list)
-    for path in listed.stdout.split():
-        if os.path.exists(os.path.join(source, path)):
-            places[os.path.basename(path)].append(path)
+    for path in in_git(source, *KINDS):
+        places[os.path.basename(path)].append(path)
     shared = {name: paths for name, paths in places.items() if len(paths) > 1 and name not in EACH_FOLDER}
     for name, paths in sorted(shared.items()):
         print(f"{name}: {', '.join(paths)}")

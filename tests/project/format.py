@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 
+from tree import in_git
+
 VERSION = "14"
 RULES = {"sizeof without parentheses": re.compile(r"\bsizeof [^(]"),
          "a comment that is a line": re.compile(r"/\* ?[-=*]{3,}(?!\w)")}
@@ -50,12 +52,7 @@ def main():
     if not tool:
         print(f"skipped: no clang-format {VERSION} here (scripts/setup test)")
         return 77
-    listed = subprocess.run(["git", "-C", source, "ls-files", "*.c", "*.h"], stdout=subprocess.PIPE,
-                            text=True, check=False)
-    files = [os.path.join(source, name) for name in listed.stdout.split()]
-    if not files:
-        print("skipped: not a git clone")
-        return 77
+    files = [os.path.join(source, name) for name in in_git(source, "*.c", "*.h")]
     said = subprocess.run([tool, "-n", *files], stderr=subprocess.PIPE, text=True, check=False).stderr
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning", said, re.M)))
     for name in wrong:

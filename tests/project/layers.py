@@ -12,6 +12,8 @@ import os
 import re
 import sys
 
+from tree import below
+
 HALVES = ("analyzer", "preload")
 TOPS = HALVES + ("format", "inspect", "scripts/launch")
 SOURCES = (".c", ".h", ".def")
@@ -39,11 +41,7 @@ def declared(document):
 
 
 def sources(source):
-    for top in TOPS:
-        for folder, _, names in os.walk(os.path.join(source, top)):
-            for name in sorted(names):
-                if name.endswith(SOURCES):
-                    yield os.path.relpath(os.path.join(folder, name), source)
+    return [path for top in TOPS for path in below(source, top, SOURCES)]
 
 
 def includes(source, path, known):

@@ -7,8 +7,9 @@ roles of values). It fails if code of the analyzer compares a text with one of t
 looks for words in a text of a result for people (its reason, its evidence and so on)."""
 import os
 import re
-import subprocess
 import sys
+
+from tree import in_git
 
 # People write options and values of the environment as text; readers of files compare the contents of files.
 READ_AS_TEXT = ("analyzer/import/", "analyzer/report/options.c", "analyzer/report/gate/gate_rules.c", "analyzer/report/backends.c", "analyzer/top/top_options.c")
@@ -21,12 +22,6 @@ SENTENCES = r"(?:->|\.)(?:reason|evidence|what|words|why|category|cannot_tell|ti
 def text_of(source, path):
     with open(os.path.join(source, path), encoding="utf-8") as file:
         return file.read()
-
-
-def sources(source):
-    listed = subprocess.run(["git", "-C", source, "ls-files", "analyzer/*.c", "analyzer/*.h", "analyzer/*.def",
-                             "format/*.def"], stdout=subprocess.PIPE, text=True, check=False)
-    return [path for path in listed.stdout.split() if os.path.exists(os.path.join(source, path))]
 
 
 def tables(source, paths):
@@ -48,10 +43,7 @@ def tables(source, paths):
 
 def main():
     source = sys.argv[1]
-    paths = sources(source)
-    if not paths:
-        print("skipped: not a git clone")
-        return 77
+    paths = in_git(source, "analyzer/*.c", "analyzer/*.h", "analyzer/*.def", "format/*.def")
     words, ids = tables(source, paths)
     if len(words) < 100 or len(ids) < 30:
         print(f"only {len(words)} words and {len(ids)} findings: the tables are not read any more")

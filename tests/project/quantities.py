@@ -9,6 +9,8 @@ import os
 import re
 import sys
 
+from tree import below
+
 # Whole files about memory of devices; of others, the lines that name one of these members.
 OF_MEMORY = ("find_memory.c", "find_memory_peak.c", "section_memory.c", "section_modules.c", "memory.js")
 MEMBERS = r"(?:peak_allocated|peak_reserved|capacity|headroom|memory)_bytes|UNIT_BYTES|unit === 'bytes'"
@@ -47,13 +49,9 @@ def main():
         print("missed:", missed, "blamed:", blamed)
         return 1 if missed or blamed else 0
     found = []
-    for folder, _, names in os.walk(os.path.join(root, "analyzer")):
-        for name in sorted(names):
-            if not name.endswith((".c", ".h", ".js")):
-                continue
-            path = os.path.join(folder, name)
-            with open(path, encoding="utf-8") as file:
-                found += [f"{os.path.relpath(path, root)}:{one}" for one in problems(name, file.read())]
+    for path in below(root, "analyzer", (".c", ".h", ".js")):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            found += [f"{path}:{one}" for one in problems(os.path.basename(path), file.read())]
     print("\n".join(found) or "every amount is said in one way")
     return 1 if found else 0
 

@@ -7,6 +7,8 @@ import os
 import re
 import sys
 
+from tree import below
+
 # RECORD.field: why the analyzer does not read it.
 NOT_READ = {
     "CALL_SITES.without_python": "what looking at lines left out, for people who examine the shim with tests/tools/dump",
@@ -43,13 +45,11 @@ def unread(all_fields, code):
     return [field for field in all_fields if field.partition(".")[2] not in names]
 
 
-def code_of(folder):
+def code_of(root):
     texts = []
-    for where, _, files in os.walk(folder):
-        for name in files:
-            if name.endswith((".c", ".h", ".def")):
-                with open(os.path.join(where, name), encoding="utf-8") as file:
-                    texts.append(re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S))
+    for path in below(root, "analyzer", (".c", ".h", ".def")):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            texts.append(re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S))
     return "\n".join(texts)
 
 
@@ -59,10 +59,10 @@ def main():
         every = fields(file.read())
     if sys.argv[2:] == ["fail"]:
         assert len(every) > 200 and "COLLECTIVE.bytes" not in unread(every, "x->bytes"), len(every)
-        assert unread(["NEW.nobody_reads_this"], code_of(os.path.join(root, "analyzer"))) == ["NEW.nobody_reads_this"]
+        assert unread(["NEW.nobody_reads_this"], code_of(root)) == ["NEW.nobody_reads_this"]
         assert unread(["A.b"], "/* a.b */".replace("/* a.b */", "")) == ["A.b"]
         return 0
-    found = unread(every, code_of(os.path.join(root, "analyzer")))
+    found = unread(every, code_of(root))
     for field in sorted(set(found) - set(NOT_READ)):
         print(f"{field}: no code of analyzer/ reads it. Use it, drop it, or say why in tests/project/read_fields.py")
     for field in sorted(set(NOT_READ) - set(found)):

@@ -7,6 +7,8 @@ import os
 import re
 import sys
 
+from tree import below
+
 TAKERS = re.compile(r"\b(memory_array|memory_zeroed|memory_resized|arena_array|arena_alloc|arena_copy)\(")
 OTHERS = re.compile(r"(?<![\w>.])(malloc|calloc|realloc|reallocarray|alloca|strn?dup|v?asprintf|open_memstream)\(")
 OWN = ("analyzer/base/checked_memory.c", "analyzer/base/checked_memory.h", "analyzer/base/arena.h")
@@ -61,12 +63,10 @@ def main():
             assert not list(faults("f", f"x = {good};")), good
         return 0
     found = []
-    for where, _, files in os.walk(os.path.join(root, "analyzer")):
-        for name in sorted(files):
-            path = os.path.relpath(os.path.join(where, name), root)
-            if name.endswith((".c", ".h")) and path not in OWN:
-                with open(os.path.join(root, path), encoding="utf-8") as file:
-                    found += faults(path, file.read())
+    for path in below(root, "analyzer", (".c", ".h")):
+        if path not in OWN:
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                found += faults(path, file.read())
     print("\n".join(found) or "every size is checked")
     return bool(found)
 
