@@ -26,6 +26,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import read_trace  # noqa: E402
+from mounts import mount, mount_small  # noqa: E402
 from observed import EMULATOR, observed_environment  # noqa: E402
 from outcomes import Skip  # noqa: E402
 from read_trace import paths_under  # noqa: E402
@@ -832,17 +833,8 @@ def file_size_limit(scratch):
 
 
 def mounted_tmpfs(scratch, megabytes):
-    """Mounts a small file system in a new mount namespace."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 1 << 18
-    if os.geteuid() != 0 or libc.unshare(clone_newns):
-        raise Skip("mounting a small file system needs root")
-    libc.mount(None, b"/", None, ms_rec | ms_private, None)
     where = os.path.join(scratch, "small")
-    os.mkdir(where)
-    if libc.mount(b"tmpfs", where.encode(), b"tmpfs", 0, f"size={megabytes}m".encode()):
-        raise Skip(f"mount was refused: {os.strerror(ctypes.get_errno())}")
-    undos.append(lambda: libc.umount2(where.encode(), 2))
+    undos.append(mount_small(where, megabytes))
     return where
 
 
@@ -852,10 +844,7 @@ def mounted_overlay(scratch):
     folders = {name: os.path.join(where, name) for name in ("lower", "upper", "work", "merged")}
     for folder in folders.values():
         os.mkdir(folder)
-    options = "lowerdir={lower},upperdir={upper},workdir={work}".format(**folders)
-    if ctypes.CDLL(None, use_errno=True).mount(b"overlay", folders["merged"].encode(), b"overlay", 0, options.encode()):
-        raise Skip(f"an overlay was refused: {os.strerror(ctypes.get_errno())}")
-    undos.append(lambda: ctypes.CDLL(None).umount2(folders["merged"].encode(), 2))
+    undos.append(mount("overlay", folders["merged"], "lowerdir={lower},upperdir={upper},workdir={work}".format(**folders)))
     return folders["merged"]
 
 

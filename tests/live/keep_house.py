@@ -3,7 +3,6 @@
 """Runs of a directory: what `tscope list` says of them, while they run and after, what `tscope prune` removes, and what
 `tscope run` says where it cannot write, or cannot any more: keep_house.py BUILD-FOLDER."""
 import contextlib
-import ctypes
 import os
 import re
 import shutil
@@ -16,16 +15,15 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import trace_header  # noqa: E402
+from mounts import mount_read_only, mount_small  # noqa: E402
 from observed import clean_environment, json_of, json_so_far  # noqa: E402
-from outcomes import wait_until  # noqa: E402
+from outcomes import Skip, wait_until  # noqa: E402
 
 BUILD = sys.argv[1]
 TSCOPE = os.path.join(BUILD, "scripts", "tscope")
 TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
 TRAIN = os.path.join(BUILD, "tests", "standins", "train")
 DAY_NS = 86400 * 10**9
-NEW_MOUNTS, RECURSIVE_PRIVATE = 0x20000, 0x4000 | 1 << 18
-READ_ONLY, REMOUNT, BIND = 1, 32, 4096
 ENV = clean_environment(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "standins", "lib"))
 
 
@@ -46,6 +44,12 @@ class House(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.folder = os.path.join(holder.name, "traces")
         os.mkdir(self.folder, 0o700)
+
+    def mounted(self, how, *arguments):
+        try:
+            return how(*arguments)
+        except Skip:
+            self.skipTest("mounting is refused here")
 
     def write(self, name, days_ago, *options):
         """A run of two ranks that began so many days ago, in a folder of its name."""
@@ -120,14 +124,7 @@ class House(unittest.TestCase):
         stays, held = os.path.join(self.folder, "d2"), contextlib.ExitStack()
         self.addCleanup(held.close)
         if os.geteuid() == 0:  # root may remove all files but those of a folder that is busy or read-only
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.unshare(NEW_MOUNTS):
-                self.skipTest("a folder that root cannot change needs a mount")
-            libc.mount(None, b"/", None, RECURSIVE_PRIVATE, None)
-            for flags in (BIND, BIND | REMOUNT | READ_ONLY):
-                if libc.mount(stays.encode(), stays.encode(), None, flags, None):
-                    self.skipTest("mounting was refused: " + os.strerror(ctypes.get_errno()))
-            held.callback(libc.umount2, stays.encode(), 2)
+            held.callback(self.mounted(mount_read_only, stays))
         else:
             os.chmod(stays, 0o500)
             held.callback(os.chmod, stays, 0o700)
@@ -255,16 +252,8 @@ class House(unittest.TestCase):
             self.assertFalse(os.path.exists(name))
 
     def small_disk(self, megabytes):
-        """A file system of that size in a mount namespace of this process."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        if os.geteuid() or libc.unshare(NEW_MOUNTS):
-            self.skipTest("mounting a small file system needs root")
-        libc.mount(None, b"/", None, RECURSIVE_PRIVATE, None)
         place = os.path.join(self.folder, "small")
-        os.mkdir(place)
-        if libc.mount(b"tmpfs", place.encode(), b"tmpfs", 0, f"size={megabytes}m,mode=700".encode()):
-            self.skipTest("mounting was refused: " + os.strerror(ctypes.get_errno()))
-        self.addCleanup(libc.umount2, place.encode(), 2)
+        self.addCleanup(self.mounted(mount_small, place, megabytes, "700"))
         return place
 
     def train_on(self, place, before, *options):

@@ -6,7 +6,6 @@ Each setting has a function with its name here, which runs a program with and wi
 checks the trace. A setting without a function is an error.
 """
 import argparse
-import ctypes
 import os
 import re
 import subprocess
@@ -18,7 +17,8 @@ ROOT = os.path.join(HERE, "..", "..")
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import observed  # noqa: E402
 import read_trace  # noqa: E402
-from outcomes import Skip, expect  # noqa: E402
+from mounts import mount_small  # noqa: E402
+from outcomes import expect  # noqa: E402
 
 CLOCKS = read_trace.ENUMS["GPU_CLOCKS"]
 LOSSES = read_trace.ENUMS["LOSSES"]
@@ -201,23 +201,11 @@ def tscope_retained_max():
     expect(0 < count(small, "Step") < count(large, "Step") == 100001)
 
 
-def small_disk(scratch, megabytes):
-    """Mounts a small file system in a new mount namespace of this process."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 1 << 18
-    if os.geteuid() != 0 or libc.unshare(clone_newns):
-        raise Skip("mounting a small file system needs root")
-    libc.mount(None, b"/", None, ms_rec | ms_private, None)
-    if libc.mount(b"tmpfs", scratch.encode(), b"tmpfs", 0, f"size={megabytes}m".encode()):
-        raise Skip(f"mount was refused: {os.strerror(ctypes.get_errno())}")
-    return libc
-
-
 @setting
 def tscope_disk_free():
     """The shim leaves as much of the disk free as the setting says, but at most a twentieth."""
     with tempfile.TemporaryDirectory(prefix="tscope-settings-") as scratch:
-        libc = small_disk(scratch, 24)
+        unmount = mount_small(scratch, 24)
         try:
             for value, least, most in (("0", 0, MIB // 2), ("1M", MIB, 2 * MIB), ("64M", 24 * MIB // 20, 3 * MIB)):
                 hazard("hazard", "busy", directory=os.path.join(scratch, value), TSCOPE_DISK_FREE=value)
@@ -226,7 +214,7 @@ def tscope_disk_free():
                 expect(least <= left < most, value, left)
                 subprocess.run(["rm", "-rf", os.path.join(scratch, value)], check=True)
         finally:
-            libc.umount2(scratch.encode(), 2)
+            unmount()
 
 
 @setting
