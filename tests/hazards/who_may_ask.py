@@ -3,7 +3,6 @@
 """Whose requests for stacks a rank answers: who_may_ask.py BUILD LIBTSCOPE."""
 import glob
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
 from observed import observed_environment  # noqa: E402
+from processes import children_of  # noqa: E402
 
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
 STACKS, REPORT = (os.path.join(BUILD, "analyzer", name) for name in ("tscope-stacks", "tscope-report"))
@@ -176,7 +176,7 @@ class Requests(unittest.TestCase):
         run = self.start(ranks=2, how=how)
         self.check_unharmed(run)
         parents = [job.pid for job in self.jobs]
-        ranks = [int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")) for pid in parents]
+        ranks = [rank for pid in parents for rank in children_of(pid)]
         os.kill(ranks[1], signal.SIGSTOP)
         said = self.ask(run).stdout
         self.assertRegex(said, "rank 0  now")

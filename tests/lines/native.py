@@ -16,7 +16,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from outcomes import wait_until  # noqa: E402
-from processes import states_of_threads  # noqa: E402
+from processes import children_of, states_of_threads  # noqa: E402
 
 STACKS, PROGRAM = map(os.path.realpath, sys.argv[1:3])
 LOOP = "_PyEval_EvalFrameDefault"
@@ -243,9 +243,8 @@ def test_uninterruptible():
         assert output.returncode == 0 and "uninterruptible, and did not stop" in output.stdout, output.stdout
         wait_for_states(job.pid, 1, "D")
     finally:
-        with open("/proc/%d/task/%d/children" % (job.pid, job.pid)) as file:
-            for child in file.read().split():
-                os.kill(int(child), signal.SIGKILL)
+        for child in children_of(job.pid):
+            os.kill(child, signal.SIGKILL)
         job.wait()
     assert job.returncode == 0
 

@@ -21,6 +21,15 @@ def wait_for_state(pid, letters):
     wait_until(f"process {pid} is {letters}", lambda: state_of(pid) in letters, each=0.001)
 
 
+def children_of(pid):
+    """Those of its first thread; none of a process that is gone."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as children:
+            return [int(child) for child in children.read().split()]
+    except OSError:
+        return []
+
+
 def run_within(seconds, command, out, err=subprocess.STDOUT, **more):
     """A command's exit status, None after so many seconds; then all that it started has ended, too. For `out` a file: a
     pipe stays open as long as a process that is left behind."""

@@ -13,6 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import read_trace  # noqa: E402
+from marks import place_of  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from training import HERE, Job, expect, python_or_skip, report_on  # noqa: E402
 
@@ -24,11 +25,6 @@ JOBS = {"sends": (4, ["the first half's", "the second half's"], [2, 3, 0, 1]),
         "irecv-ring": (3, ["the wait"], [1, 2, 0]),
         "batch-ring": (3, ["the batch"], [1, 2, 0]),
         "recv-and-reduce": (3, ["the receive of one", "the all_reduce of the others"], [1, 0])}
-
-
-def line_of(mark):
-    with open(os.path.join(HERE, "jobs", "circle_rank.py"), encoding="utf-8") as file:
-        return next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# " + mark))
 
 
 def run_until_stalled(job, name, ranks):
@@ -55,7 +51,8 @@ def check(name, document):
     first = document["findings"][0]
     expect(first["id"] == "DIST.HANG" and first["ranks"] == circle, f"{name}: {first}")
     for mark in marks:
-        expect(f"circle_rank.py:{line_of(mark)}" in first["title"], f"{name}: line {line_of(mark)} in {first['title']}")
+        place = place_of(os.path.join(HERE, "jobs", "circle_rank.py"), mark)
+        expect(place in first["title"], f"{name}: {place} in {first['title']}")
     said = json.dumps(document["findings"])
     expect("CUPTI" not in said and "all ranks are at the same place" not in said.lower(), f"{name}: {said}")
 

@@ -14,6 +14,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "standins"))
 from endings import environment, judge  # noqa: E402
+from marks import place_of  # noqa: E402
 from observed import run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from repeated import main  # noqa: E402
@@ -132,9 +133,7 @@ def judge_attempts(document, text, reported, said):
 
 def judge_place(scenario, document, text):
     """The exception's line in the job's own code stands at the top."""
-    with open(os.path.join(HERE, "jobs", "ending_rank.py"), encoding="utf-8") as file:
-        line = next(n for n, text in enumerate(file, 1) if text.rstrip().endswith("# " + scenario["line"]))
-    place = f"ending_rank.py:{line} in {scenario['function']}"
+    place = f"{place_of(os.path.join(HERE, 'jobs', 'ending_rank.py'), scenario['line'])} in {scenario['function']}"
     culprit = document["run_end"]["culprits"][0]
     found = next(rank["exception_at"] or rank["last_seen"] for rank in document["run_end"]["ranks"] if rank["rank"] == culprit)
     assert found.endswith(place), (found, place)

@@ -12,6 +12,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from marks import place_of  # noqa: E402
 from observed import json_of, observed_environment  # noqa: E402
 from outcomes import Skip, expect  # noqa: E402
 from summaries import report_on  # noqa: E402
@@ -86,8 +87,6 @@ def lightning(python, library, tool, directory):
 
 def slow_line(framework, under_torchrun):
     job = os.path.join(HERE, "jobs", "slow_framework.py")
-    with open(job, encoding="utf-8") as file:
-        line = next(n for n, text in enumerate(file, 1) if text.rstrip().endswith("# the slow line"))
 
     def check_slow_line(python, library, tool, directory):
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS)]
@@ -95,7 +94,7 @@ def slow_line(framework, under_torchrun):
             [*(launcher if under_torchrun else []), job, framework, os.path.join(directory, "out")])
         findings = json_of(tool, os.path.join(directory, "traces"))["findings"]
         late = [one for one in findings if one["id"] == "DIST.STRAGGLER"]
-        expect(len(late) == 1 and late[0]["ranks"] == [1] and f"slow_framework.py:{line}" in late[0]["title"],
+        expect(len(late) == 1 and late[0]["ranks"] == [1] and place_of(job, "the slow line") in late[0]["title"],
                [one["title"] for one in findings])
     return check_slow_line
 

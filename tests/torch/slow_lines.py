@@ -14,9 +14,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
-from observed import json_so_far, observed_environment  # noqa: E402
+from marks import place_of  # noqa: E402
+from observed import json_so_far  # noqa: E402
 from outcomes import expect  # noqa: E402
+from processes import children_of  # noqa: E402
 from repeated import main  # noqa: E402
+from standin_job import Job  # noqa: E402
 from summaries import report_on  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
 
@@ -40,30 +43,16 @@ SCENARIOS = {
 }
 
 
-def place_of(scenario):
+def shown_place(scenario):
     """The last two names of the file, as installed packages are shown, or the job's alone."""
     path = scenario.get("file", JOB)
-    with open(path, encoding="utf-8") as file:
-        line = next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# " + scenario["line"]))
-    return f"{os.path.basename(JOB) if path == JOB else '/'.join(path.split('/')[-2:])}:{line}"
-
-
-def processes_of(ranks):
-    """The ranks and their children: workers of their data loaders."""
-    found = []
-    for rank in ranks:
-        try:
-            with open(f"/proc/{rank.pid}/task/{rank.pid}/children", encoding="utf-8") as children:
-                found += [rank.pid, *map(int, children.read().split())]
-        except OSError:
-            pass
-    return found
+    return ("" if path == JOB else path.split("/")[-2] + "/") + place_of(path, scenario["line"])
 
 
 def shown(build, traces, ranks, place):
-    """Whether tscope-stacks shows the line, of the run or of one of its processes."""
+    """Whether tscope-stacks shows the line, of the run or of one of its processes, which may be workers of data loaders."""
     program = os.path.join(build, "analyzer", "tscope-stacks")
-    for subject in [traces, *map(str, processes_of(ranks))]:
+    for subject in [traces, *(str(pid) for rank in ranks for pid in (rank.pid, *children_of(rank.pid)))]:
         said = subprocess.run([program, subject], capture_output=True, check=False, text=True).stdout
         if place in said:
             return True
@@ -79,10 +68,9 @@ def late_at(build, traces):
 
 def run(name, build, folder, place):
     traces = os.path.join(folder, "traces")
-    env = observed_environment(os.path.join(build, "preload", "libtscope.so"), traces, TSCOPE_RUN="end", OMP_NUM_THREADS="1",
-                               GLOO_SOCKET_IFNAME="lo", WORLD_SIZE=str(RANKS))
     command = [python_or_skip(), JOB, name, str(CULPRIT), str(STEPS), os.path.join(folder, "store")]
-    ranks = [subprocess.Popen(command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(RANKS)]
+    job = Job(build, folder, command=command, run="end", ranks=RANKS, stderr=None, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
+    ranks = job.ranks
     try:
         seen, late = not SCENARIOS[name].get("live", True), {}
         wanted = SCENARIOS[name].get("rank")
@@ -95,13 +83,12 @@ def run(name, build, folder, place):
         expect(seen, f"while it runs: {place}")
         expect(wanted is None or (list(late) == [wanted] and place in late[wanted]), f"tscope-top: {late}")
     finally:
-        for rank in ranks:
-            rank.kill()
+        job.end()
 
 
 def check(name, build, folder):
     expected = SCENARIOS[name]
-    place = place_of(expected)
+    place = shown_place(expected)
     run(name, build, folder, place)
     program = os.path.join(build, "analyzer", "tscope-report")
     document = report_on(program, os.path.join(folder, "traces"))

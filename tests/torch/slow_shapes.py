@@ -12,6 +12,7 @@ the ranks of each job, so a run takes little more than its steps. --keep keeps t
 measured, with the load of the machine; --again judges those that were kept with the report of another build.
 """
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -23,6 +24,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from marks import place_of  # noqa: E402
 from observed import json_of, observed_environment  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
 
@@ -130,13 +132,11 @@ POLLED = ("polled", "polled-asleep", "polled-beside")
 AT_SECOND = ("between", "sharded")
 
 
-def place_of(mark):
+def slow_place(mark):
     """File and line of what is slow."""
     for path in JOBS:
-        with open(path, encoding="utf-8") as file:
-            for n, line in enumerate(file, 1):
-                if line.rstrip().endswith("# slow: " + mark):
-                    return f"{os.path.basename(path)}:{n}"
+        with contextlib.suppress(StopIteration):
+            return place_of(path, "slow: " + mark)
     raise LookupError(mark)
 
 
@@ -173,7 +173,7 @@ def right_place(name, rank, text):
                                                          "thread": "sleep", "rank0": "sleep"}.get(name, name)
     mark = "tenth" if name in PERIODS and name != "checkpoint" else mark
     places = [mark, *ALSO_RIGHT.get(name, [])]
-    return any(place_of(place) in text for place in places)
+    return any(slow_place(place) in text for place in places)
 
 
 def true_ms(name, folder, rank, ranks, first, stretches=()):

@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import observed  # noqa: E402
 import read_trace  # noqa: E402
+from marks import line_of, place_of  # noqa: E402
 from outcomes import expect, wait_until  # noqa: E402
 from repeated import main  # noqa: E402
 from summaries import report_on  # noqa: E402
@@ -47,14 +48,8 @@ SCENARIOS = {
 }
 
 
-def line_of(mark, path=JOB):
-    with open(path, encoding="utf-8") as file:
-        return next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# " + mark))
-
-
-def place_of(expected):
-    path = expected.get("file", JOB)
-    return f"{os.path.basename(path)}:{line_of(expected['line'], path)}"
+def place_stalled(expected):
+    return place_of(expected.get("file", JOB), expected["line"])
 
 
 def stalled(folder):
@@ -125,7 +120,7 @@ def judge(expected, document, text):
     # RUN.STALLED.
     wanted = [expected["finding"]] if "finding" in expected else ["DIST.HANG", "RUN.STALLED"]
     found = [f for f in document["findings"] if f["id"] in wanted]
-    place = place_of(expected)
+    place = place_stalled(expected)
     expect(found and found[0]["ranks"] == [CULPRIT], "findings", found)
     expect(place in (found[0]["title"] + found[0]["evidence"]), found[0])
     ranks = {rank["rank"]: rank for rank in document["stalls"]["ranks"]}
@@ -136,9 +131,9 @@ def judge(expected, document, text):
     expect(place in ranks[CULPRIT]["words"], place, ranks[CULPRIT]["words"])
     expect(expected.get("says", "") in ranks[CULPRIT]["words"], ranks[CULPRIT]["words"])
     if "file" in expected:
-        call = f"stalling_rank.py:{line_of('the call of the library')} in train_in_library"
+        call = f"{place_of(JOB, 'the call of the library')} in train_in_library"
         expect(all(said["loop"] == call and f", called from {call}" in said["words"] for said in ranks.values()), ranks)
-    others = line_of(expected.get("others", "the collective"), expected.get("file", JOB))
+    others = line_of(expected.get("file", JOB), expected.get("others", "the collective"))
     for rank, said in ranks.items():
         expect(rank == CULPRIT or said["line"] == others, said)
         expect(rank == CULPRIT or found[0]["id"] != "DIST.HANG" or said["what"] == "in a collective", said)
@@ -165,11 +160,11 @@ def check(name, build, folder):
     traces = run(expected.get("job", name), build, folder, look, expected.get("end", signal.SIGKILL),
                  {CULPRIT} if "silent" in expected else frozenset())
     live = [line for line in said[0].splitlines() if line.startswith(f"rank {CULPRIT} ")]
-    expect(live and expected["what"] in live[0] and (place_of(expected) in live[0] or "file" in expected),
+    expect(live and expected["what"] in live[0] and (place_stalled(expected) in live[0] or "file" in expected),
            "tscope-stacks", said[0])
     if len(said) > 1 and "silent" not in expected:  # ranks tell themselves
         live = [line for line in said[1].splitlines() if line.startswith(f"rank {CULPRIT}  now  ")]
-        expect(live and expected["what"] in live[0] and (place_of(expected) in live[0] or "file" in expected),
+        expect(live and expected["what"] in live[0] and (place_stalled(expected) in live[0] or "file" in expected),
                "without the right", said[1])
     program = os.path.join(build, "analyzer", "tscope-report")
     judge(expected, report_on(program, traces), observed.run(program, traces).stdout)
