@@ -13,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import clean_environment, observed_environment  # noqa: E402
+from outcomes import wait_until  # noqa: E402
 
 RUN, LIBRARY, PROGRAMS = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 
@@ -212,8 +213,7 @@ class Launcher(unittest.TestCase):
         with subprocess.Popen([RUN, "--lib", LIBRARY, "--", "sh", "-c", "echo $$; kill -TERM $$"], stdout=subprocess.PIPE,
                               stderr=writer) as child:
             command = int(child.stdout.readline())
-            while os.path.exists(f"/proc/{command}"):
-                time.sleep(0.01)
+            wait_until("the command is gone", lambda: not os.path.exists(f"/proc/{command}"), each=0.01)
             os.kill(child.pid, signal.SIGHUP)
             os.close(writer)
             while os.read(reader, 65536):

@@ -80,10 +80,12 @@ class Mounted:
         os.mkdir(folder)
         self.server = subprocess.Popen(["/usr/bin/python3", os.path.join(HERE, "..", "tools", "failing_fs.py"), self.where, folder,
                                         control_of(self.where)], stderr=subprocess.PIPE, text=True)
-        while not os.path.ismount(self.where):
+
+        def served():
             if self.server.poll() is not None:
                 raise CannotMake(f"no file system in a process: {self.server.stderr.read().strip()}")
-            time.sleep(0.01)
+            return os.path.ismount(self.where)
+        wait_until("the file system is there", served, each=0.01)
 
     def __enter__(self):
         return self.where

@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import json_of, observed_environment, run  # noqa: E402
-from outcomes import Skip  # noqa: E402
+from outcomes import Skip, wait_until  # noqa: E402
 from repeated import main  # noqa: E402
 from standin_job import Job  # noqa: E402
 from summaries import report_on  # noqa: E402
@@ -136,8 +136,8 @@ def run_stopped(build, folder, command, scenario, look):
             seen = look() if scenario.get("alive") else None
         finally:
             signal_in_one_moment(job.pid, signal.SIGCONT, signal.SIGKILL)
-    while set(states().split()) - {"Z"}:  # two looks are the same only when all are gone
-        time.sleep(0.02)
+    # Two looks are the same only when all are gone.
+    wait_until("all are gone", lambda: not set(states().split()) - {"Z"}, each=0.02)
     return seen or look()
 
 

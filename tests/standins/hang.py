@@ -8,14 +8,13 @@ the report says while they hang, and after they were killed.
 import argparse
 import concurrent.futures
 import os
-import shutil
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import json_of, json_so_far, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
+from repeated import passes  # noqa: E402
 from standin_job import RANKS, Job  # noqa: E402
 from summaries import report_on  # noqa: E402
 
@@ -144,22 +143,13 @@ def healthy(build, folder):
     assert not ranks_of_findings(after_all(build, job), "DIST.HANG")
 
 
-def passes(name, build):
-    folder = tempfile.mkdtemp(prefix="tscope-hang-")
-    try:
-        if name == "healthy":
-            healthy(build, folder)
-        elif name in STUCK:
-            check_stuck(name, build, folder)
-        else:
-            check(name, build, folder)
-        print(f"ok     {name}", flush=True)
-        return True
-    except AssertionError as error:
-        print(f"FAILED {name}: {error}", flush=True)
-        return False
-    finally:
-        shutil.rmtree(folder)
+def check_any(name, build, folder):
+    if name == "healthy":
+        healthy(build, folder)
+    elif name in STUCK:
+        check_stuck(name, build, folder)
+    else:
+        check(name, build, folder)
 
 
 def main():
@@ -170,9 +160,9 @@ def main():
     hanging = [name for name in [*JOBS, *STUCK] if options.only in (None, name)]
     # a job that hangs only waits, so several can run at once
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        good = list(pool.map(lambda name: passes(name, options.build), hanging))
+        good = list(pool.map(lambda name: passes(name, check_any, options.build, "tscope-hang-"), hanging))
     if options.only in (None, "healthy"):
-        good.append(passes("healthy", options.build))
+        good.append(passes("healthy", check_any, options.build, "tscope-hang-"))
     return good.count(False)
 
 
