@@ -15,6 +15,7 @@ import tempfile
 from cluster import Traces
 from observed import clean_environment, json_of, run
 from outcomes import Skip
+from summaries import expect_same
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KIND, RUN, REPORT, LIBRARY, CUDART, SOURCE, REDUCE, TRACEGEN = sys.argv[1], *map(os.path.realpath, sys.argv[2:9])
@@ -46,19 +47,6 @@ def build(folder):
         *[f"-I{folder}" for folder in [os.path.join(SOURCE, "preload", "include"), *includes]],
         CUDART, f"-Wl,-rpath,{os.path.dirname(CUDART)}")
     return program
-
-
-def without_inputs(value):
-    """Of a report: all but how many files of which kind it was made from."""
-    if isinstance(value, dict):
-        return {key: without_inputs(one) for key, one in value.items() if key != "inputs"}
-    if isinstance(value, list):
-        return [without_inputs(one) for one in value if not (isinstance(one, dict) and one.get("label") == "read from")]
-    return value
-
-
-def report_on(folder):
-    return without_inputs(json_of(REPORT, folder))
 
 
 # hostb begins when a process of hosta has loaded MPI and so waits for the others.
@@ -98,23 +86,23 @@ def check_reduce(scratch, environment):
             shutil.copy(path, os.path.join(scratch, host, "synthetic"))
     summaries, _ = reduce_on_nodes(scratch, environment, "both")
     assert len(os.listdir(summaries)) == 1, os.listdir(summaries)
-    assert report_on(summaries) == report_on(traces)
+    expect_same(json_of(REPORT, traces), json_of(REPORT, summaries), "reduce")
     summaries, _ = reduce_on_nodes(scratch, environment, "late", LATE.format(begun=os.path.join(scratch, "begun")))
-    assert report_on(summaries) == report_on(traces)
+    expect_same(json_of(REPORT, traces), json_of(REPORT, summaries), "a late node")
     summaries, said = reduce_on_nodes(scratch, environment, "unkept", NO_SCRATCH, fails=True)
     assert "hostb has left no summary: its ranks are missing" in said, said
-    assert report_on(summaries)["run"]["ranks_found"] == [0, 1, 2, 3]
+    assert json_of(REPORT, summaries)["run"]["ranks_found"] == [0, 1, 2, 3]
     spoilt = sorted(glob.glob(os.path.join(scratch, "hostb", "synthetic", "*")))[0]
     with open(spoilt, "r+b") as file:
         file.truncate(100)
     summaries, _ = reduce_on_nodes(scratch, environment, "damaged")
-    document = report_on(summaries)
+    document = json_of(REPORT, summaries)
     assert len(document["run"]["ranks_found"]) == 7, document["run"]
     assert f"{spoilt} is cut inside its header" in " ".join(document["quality"]["notes"]), document["quality"]["notes"]
     shutil.rmtree(os.path.join(scratch, "hostb"))
     summaries, said = reduce_on_nodes(scratch, environment, "one")
     assert "hostb has left no summary: its ranks are missing" in said, said
-    document = report_on(summaries)
+    document = json_of(REPORT, summaries)
     assert document["run"]["ranks_found"] == [0, 1, 2, 3] and document["run"]["world_size"] == 8, document["run"]
     print(f"{KIND} reduce: right")
 
