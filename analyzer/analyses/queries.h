@@ -10,6 +10,7 @@
 
 #include "analyses/analysis.h"
 #include "kernels/communication.h"
+#include "model/phase_times.h"
 
 /* The step on one rank; false where it does not have it. */
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
@@ -44,10 +45,10 @@ i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later)
 /* Whether at the end of a step the GPU was still busy when the host had finished. */
 bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
 
-/* phase_shares.c: the time a step in one phase (the offset of a member of struct phase_times) of
- * the rank in the middle, or below it, of all ranks: what only one of two does is not in it. NAN
- * where no rank has the phase. */
-double phase_of_middle_rank_ms(const struct analysis *a, size_t member);
+/* phase_shares.c: the time a step in one phase (model/phase_times.h) of the rank in the middle, or
+ * below it, of all ranks: what only one of two does is not in it. NAN where no rank has the phase.
+ */
+double phase_of_middle_rank_ms(const struct analysis *a, u32 kind);
 
 /* Where a phase begins: an optimizer's that gets a closure (LBFGS; Lightning always) where the last
  * backward pass in it ends. join/measure_phases.c does the same for model.phases. `span`: a phase's
@@ -117,12 +118,6 @@ i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arriv
 /* NAN of what is not known. */
 static inline double ms_if_known(i64 ns) {
   return ns == NS_UNKNOWN ? (double)NAN : ns_to_ms(ns);
-}
-
-/* A rank's time in a phase of a step: a member of struct phase_times, by its offset. */
-static inline double phase_ms(const struct analysis *a, u32 rank, u32 step, size_t phase) {
-  const struct phase_times *times = &a->model->phases[cell_of_step(a->model, step, rank)];
-  return ms_if_known(*(const i64 *)((const char *)times + phase));
 }
 
 /* The ranks of these numbers, as [n_ranks]. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/queries.h"
 #include "base/sorting.h"
 #include "diff/diff.h"
 
@@ -50,13 +51,11 @@ static const struct figure {
 /* Where a figure is known for each step, so is how far steps of one run differ. */
 static const struct phase {
   enum diff_figure figure;
-  size_t offset; /* in struct phase_times */
+  u32 kind; /* of model/phase_times.h */
 } phases[] = {
-    {FIGURE_DATA, offsetof(struct phase_times, data)},
-    {FIGURE_FORWARD, offsetof(struct phase_times, forward)},
-    {FIGURE_BACKWARD, offsetof(struct phase_times, backward)},
-    {FIGURE_OPTIMIZER, offsetof(struct phase_times, optimizer)},
-    {FIGURE_OTHER_PHASE, offsetof(struct phase_times, other)},
+    {FIGURE_DATA, TSCOPE_PHASE_DATA},         {FIGURE_FORWARD, TSCOPE_PHASE_FORWARD},
+    {FIGURE_BACKWARD, TSCOPE_PHASE_BACKWARD}, {FIGURE_OPTIMIZER, TSCOPE_PHASE_OPTIMIZER},
+    {FIGURE_OTHER_PHASE, PHASE_OTHER},
 };
 
 struct entry {
@@ -197,23 +196,16 @@ static void add_rows(struct comparison *c) {
 
 /* Noise within the two runs, where there is only one a side. */
 
+static double mean_phase_ms(const struct model *model, u32 step, u32 kind) {
+  return MEAN_KNOWN(0, model->n_ranks, rank, phase_ms(model, rank, step, kind));
+}
+
 /* A phase's time in each step, mean over ranks. */
-static double *phase_series(struct diffing *d, const struct results *r, size_t offset, u32 *n) {
+static double *phase_series(struct diffing *d, const struct results *r, u32 kind, u32 *n) {
   const struct model *model = r->model;
   double *values = arena_array(&d->scratch, model->steps.n, sizeof(*values));
-  *n = 0;
-  for (u32 step = first_analysed_step(r); model->phases && step < model->steps.n; step++) {
-    double sum = 0;
-    u32 ranks = 0;
-    for (u32 rank = 0; rank < model->n_ranks; rank++) {
-      const struct phase_times *times = &model->phases[cell_of_step(model, step, rank)];
-      i64 ns = *(const i64 *)((const char *)times + offset);
-      ranks += ns != NS_UNKNOWN;
-      sum += ns == NS_UNKNOWN ? 0 : ns_to_ms(ns);
-    }
-    if (ranks)
-      values[(*n)++] = sum / ranks;
-  }
+  *n = LIST_KNOWN(values, first_analysed_step(r), model->phases ? model->steps.n : 0, step,
+                  mean_phase_ms(model, step, kind));
   return values;
 }
 
@@ -224,8 +216,8 @@ static void noise_within(struct diffing *d, struct diff_row *row) {
     if (row->figure != phases[i].figure)
       continue;
     u32 n_before, n_after;
-    double *before = phase_series(d, d->before, phases[i].offset, &n_before);
-    double *after = phase_series(d, d->after, phases[i].offset, &n_after);
+    double *before = phase_series(d, d->before, phases[i].kind, &n_before);
+    double *after = phase_series(d, d->after, phases[i].kind, &n_after);
     row->p_value = diff_noise(before, n_before, after, n_after, NULL);
     return;
   }

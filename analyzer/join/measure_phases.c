@@ -3,25 +3,13 @@
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "join/joining.h"
+#include "model/phase_times.h"
 #include "model/rank_timeline.h"
 
 struct measuring {
   struct model *model;
   bool *found; /* [n_ranks] whether the rank gave any evidence */
 };
-
-static i64 *time_of(struct phase_times *times, u8 kind) {
-  switch (kind) {
-  case TSCOPE_PHASE_DATA:
-    return &times->data;
-  case TSCOPE_PHASE_FORWARD:
-    return &times->forward;
-  case TSCOPE_PHASE_BACKWARD:
-    return &times->backward;
-  default:
-    return &times->optimizer;
-  }
-}
 
 static void add_other(const struct model *model, u32 rank) {
   for (u32 s = 0; s < model->steps.n; s++) {
@@ -32,7 +20,7 @@ static void add_other(const struct model *model, u32 rank) {
     i64 left = model->steps.host_end[cell] - model->steps.host_begin[cell];
     bool any = false;
     for (u8 kind = TSCOPE_PHASE_DATA; kind <= (u8)TSCOPE_PHASE_OPTIMIZER; kind++) {
-      i64 time = *time_of(times, kind);
+      i64 time = *phase_time_at(times, kind);
       any |= time != NS_UNKNOWN;
       left -= time == NS_UNKNOWN ? 0 : time;
     }
@@ -66,7 +54,7 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
   for (u32 s = 0; s < model->steps.n; s++) {
     size_t cell = cell_of_step(model, s, rank);
     if (model->steps.host_begin[cell] != NS_UNKNOWN)
-      *time_of(&model->phases[cell], kind) = intervals_covered(
+      *phase_time_at(&model->phases[cell], kind) = intervals_covered(
           set, &cursor, model->steps.host_begin[cell], model->steps.host_end[cell]);
   }
 }

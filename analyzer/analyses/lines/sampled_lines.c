@@ -354,7 +354,7 @@ static double data_ns_of(const struct analysis *a, u32 rank) {
   double ns = 0;
   for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++) {
     double ms = a->model->phases && analysis_is_training(a, step)
-                    ? phase_ms(a, rank, step, offsetof(struct phase_times, data))
+                    ? phase_ms(a->model, rank, step, TSCOPE_PHASE_DATA)
                     : 0;
     ns += ms > 0 ? ms * 1e6 : 0;
   }

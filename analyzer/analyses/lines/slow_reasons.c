@@ -14,6 +14,7 @@
 #include "base/statistics.h"
 #include "base/texts.h"
 #include "base/trace_words.h"
+#include "model/phase_times.h"
 
 static const double errors_apart = 2;     /* below that two figures are the same */
 static const double part_of_first = 0.25; /* a second line with less is no second reason */
@@ -124,37 +125,32 @@ static struct sampled_line *result_of(struct comparison *c, u32 rank, enum part_
 }
 
 /* How much longer than the mean peer a rank that is late in a step is in a phase; NAN in others. */
-static double phase_more_ms(const struct comparison *c, u32 rank, u32 step, size_t phase) {
+static double phase_more_ms(const struct comparison *c, u32 rank, u32 step, u32 kind) {
   const struct analysis *a = c->a;
   if (!analysis_is_training(a, step) || !is_late_in(c, rank, step))
     return NAN;
-  return phase_ms(a, rank, step, phase) -
+  return phase_ms(a->model, rank, step, kind) -
          MEAN_KNOWN(0, a->model->n_ranks, r,
-                    r != rank && is_peer(c, r) ? phase_ms(a, r, step, phase) : (double)NAN);
+                    r != rank && is_peer(c, r) ? phase_ms(a->model, r, step, kind) : (double)NAN);
 }
 
 /* A phase that takes longer by enough, in the steps in which the rank is late: phases are recorded,
  * not sampled. */
 static void set_slow_phase(struct comparison *c, u32 index) {
-  static const size_t phases[] = {
-      offsetof(struct phase_times, other), [TSCOPE_PHASE_DATA] = offsetof(struct phase_times, data),
-      [TSCOPE_PHASE_FORWARD] = offsetof(struct phase_times, forward),
-      [TSCOPE_PHASE_BACKWARD] = offsetof(struct phase_times, backward),
-      [TSCOPE_PHASE_OPTIMIZER] = offsetof(struct phase_times, optimizer)};
   struct analysis *a = c->a;
   struct rank_result *rank = &a->results->ranks[index];
   SCOPED double *scratch = memory_array(size_sum(a->n_steps, 1), sizeof(*scratch));
-  for (u32 i = 0; a->model->phases && i < LENGTH_OF(phases); i++) {
+  for (u32 kind = PHASE_OTHER; a->model->phases && kind < PHASE_KINDS; kind++) {
     u32 n = LIST_KNOWN(scratch, a->first_step, a->first_step + a->n_steps, step,
-                       phase_more_ms(c, index, step, phases[i]));
+                       phase_more_ms(c, index, step, kind));
     double more = median_of(scratch, n);
     if (!(more >= REASON_SHARE * rank->late_a_step_ms) ||
         (rank->slow_line && rank->slow_line->more_ms >= more))
       continue;
     struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
-    *line = (struct sampled_line){.place = i ? phase_word(i) : "other",
-                                  .where = i ? say(a, "in the %s phase", phase_word(i))
-                                             : "outside forward, backward and optimizer",
+    *line = (struct sampled_line){.place = kind ? phase_word(kind) : "other",
+                                  .where = kind ? say(a, "in the %s phase", phase_word(kind))
+                                                : "outside forward, backward and optimizer",
                                   .ms = NAN,
                                   .peers_ms = NAN,
                                   .more_ms = more,

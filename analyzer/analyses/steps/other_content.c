@@ -10,7 +10,6 @@
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 
-enum { DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER, PHASES };
 enum { USUAL_STEPS = 64 }; /* that waits of long steps are held against */
 
 struct listing {
@@ -18,17 +17,12 @@ struct listing {
   const struct step_extras *extras;
   struct arena *arena;
   struct long_steps *out;
-  double *typical; /* [rank * PHASES + phase] ms, median; NAN */
+  double *typical; /* [rank * PHASE_KINDS + phase] ms, median; NAN */
   double *waited;  /* [long step * n_ranks + rank] ms, the longest in one collective, less what that
                       is in a usual step */
   double *alone;   /* the same of its step without its time in collectives; NAN */
   u32 *long_at;    /* [steps.n] index into out->at, INDEX_NONE */
 };
-
-static const size_t phase_at[PHASES] = {
-    offsetof(struct phase_times, data), offsetof(struct phase_times, forward),
-    offsetof(struct phase_times, backward), offsetof(struct phase_times, optimizer),
-    offsetof(struct phase_times, other)};
 
 static double length_of_rank_ms(const struct analysis *a, u32 rank, u32 step) {
   const struct rank *of = &a->model->ranks[rank];
@@ -80,12 +74,12 @@ static void list_long_steps(struct listing *l) {
 static void find_typical_phases(struct listing *l) {
   const struct analysis *a = l->a;
   double *values = arena_array(l->arena, a->n_steps, sizeof(double));
-  l->typical = arena_array(l->arena, size_product(a->model->n_ranks, PHASES), sizeof(double));
+  l->typical = arena_array(l->arena, size_product(a->model->n_ranks, PHASE_KINDS), sizeof(double));
   for (u32 rank = 0; rank < a->model->n_ranks; rank++)
-    for (u32 phase = 0; phase < PHASES; phase++) {
+    for (u32 phase = 0; phase < PHASE_KINDS; phase++) {
       u32 n = LIST_KNOWN(values, 0, a->model->phases ? a->n_steps : 0, i,
-                         phase_ms(a, rank, a->first_step + i, phase_at[phase]));
-      l->typical[(size_t)rank * PHASES + phase] = median_of(values, n);
+                         phase_ms(a->model, rank, a->first_step + i, phase));
+      l->typical[(size_t)rank * PHASE_KINDS + phase] = median_of(values, n);
     }
 }
 
@@ -166,7 +160,7 @@ static void find_waits(struct listing *l) {
 /* How much more than typical the rank has in a phase; 0 if nothing is known. */
 static double excess_in_phase(const struct listing *l, u32 rank, u32 step, u32 phase) {
   double more =
-      phase_ms(l->a, rank, step, phase_at[phase]) - l->typical[(size_t)rank * PHASES + phase];
+      phase_ms(l->a->model, rank, step, phase) - l->typical[(size_t)rank * PHASE_KINDS + phase];
   return MAX(more, 0);
 }
 
@@ -174,9 +168,10 @@ static double excess_in_phase(const struct listing *l, u32 rank, u32 step, u32 p
 static u32 busiest_rank(const struct listing *l, u32 at) {
   const struct model *model = l->a->model;
   bool by_phase = !model->clock_aligned && model->phases; /* waits lie in backward mostly */
-  return NUMBER_OF_LARGEST(0, model->n_ranks, rank,
-                           by_phase ? -excess_in_phase(l, rank, l->out->at[at].step, BACKWARD)
-                                    : -l->waited[(size_t)at * model->n_ranks + rank]);
+  return NUMBER_OF_LARGEST(
+      0, model->n_ranks, rank,
+      by_phase ? -excess_in_phase(l, rank, l->out->at[at].step, TSCOPE_PHASE_BACKWARD)
+               : -l->waited[(size_t)at * model->n_ranks + rank]);
 }
 
 /* Where ranks meet in some steps only, they wait there for one that was slow in those before. */
@@ -239,22 +234,23 @@ static void classify(struct listing *l, u32 at) {
     return;
   }
   u32 rank = busiest_rank(l, at);
-  if (!l->a->model->phases || isnan(phase_ms(l->a, rank, step->step, phase_at[OTHER]))) {
+  if (!l->a->model->phases || isnan(phase_ms(l->a->model, rank, step->step, PHASE_OTHER))) {
     u8 content = content_of_waits(l, at, rank);
     bool of_some = content == CONTENT_ONE_RANK || content == CONTENT_ONE_HOST;
     step->content = of_some ? content : CONTENT_UNKNOWN;
     return;
   }
-  double half = REASON_SHARE * step->excess_ms, data = excess_in_phase(l, rank, step->step, DATA);
-  double forward = excess_in_phase(l, rank, step->step, FORWARD);
-  double backward = excess_in_phase(l, rank, step->step, BACKWARD);
+  double half = REASON_SHARE * step->excess_ms,
+         data = excess_in_phase(l, rank, step->step, TSCOPE_PHASE_DATA);
+  double forward = excess_in_phase(l, rank, step->step, TSCOPE_PHASE_FORWARD);
+  double backward = excess_in_phase(l, rank, step->step, TSCOPE_PHASE_BACKWARD);
   bool only_forward = forward >= half / 2 && backward <= forward / 4;
-  if (backward + excess_in_phase(l, rank, step->step, OPTIMIZER) >= half ||
+  if (backward + excess_in_phase(l, rank, step->step, TSCOPE_PHASE_OPTIMIZER) >= half ||
       (data >= half && !only_forward))
     step->content = CONTENT_TRAINING;
   else if (only_forward)
     step->content = CONTENT_FORWARD;
-  else if (excess_in_phase(l, rank, step->step, OTHER) < half / 2)
+  else if (excess_in_phase(l, rank, step->step, PHASE_OTHER) < half / 2)
     step->content = CONTENT_TRAINING;
   else
     step->content = content_of_waits(l, at, rank);

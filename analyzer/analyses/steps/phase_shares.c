@@ -12,23 +12,23 @@
 #include "base/robust.h"
 
 /* Of the ranks [from, end); NAN where none has it. */
-static double mean_phase_ms(const struct analysis *a, size_t member, u32 from, u32 end) {
+static double mean_phase_ms(const struct analysis *a, u32 kind, u32 from, u32 end) {
   double sum = 0;
   u32 n = 0;
   for (u32 step = a->first_step; step < a->model->steps.n; step++)
     for (u32 rank = from; rank < end && analysis_is_training(a, step); rank++) {
-      double ms = phase_ms(a, rank, step, member);
+      double ms = phase_ms(a->model, rank, step, kind);
       sum += isnan(ms) ? 0 : ms;
       n += !isnan(ms);
     }
   return n ? sum / n : NAN;
 }
 
-double phase_of_middle_rank_ms(const struct analysis *a, size_t member) {
+double phase_of_middle_rank_ms(const struct analysis *a, u32 kind) {
   SCOPED_ARENA struct arena scratch = {0};
   double *of_ranks = arena_array(&scratch, a->model->n_ranks, sizeof(double));
   u32 n = LIST_KNOWN(of_ranks, 0, a->model->phases ? a->model->n_ranks : 0, rank,
-                     mean_phase_ms(a, member, rank, rank + 1));
+                     mean_phase_ms(a, kind, rank, rank + 1));
   return n ? lower_median(of_ranks, n) : NAN;
 }
 
@@ -38,11 +38,11 @@ void phases_analyse(struct analysis *a) {
   r->comm_ms = r->ov_exposed_ms;
   if (!a->model->phases || a->whole_run)
     return;
-  r->data_ms = mean_phase_ms(a, offsetof(struct phase_times, data), 0, n);
-  r->forward_ms = mean_phase_ms(a, offsetof(struct phase_times, forward), 0, n);
-  r->backward_ms = mean_phase_ms(a, offsetof(struct phase_times, backward), 0, n);
-  r->optimizer_ms = mean_phase_ms(a, offsetof(struct phase_times, optimizer), 0, n);
-  r->other_ms = mean_phase_ms(a, offsetof(struct phase_times, other), 0, n);
+  r->data_ms = mean_phase_ms(a, TSCOPE_PHASE_DATA, 0, n);
+  r->forward_ms = mean_phase_ms(a, TSCOPE_PHASE_FORWARD, 0, n);
+  r->backward_ms = mean_phase_ms(a, TSCOPE_PHASE_BACKWARD, 0, n);
+  r->optimizer_ms = mean_phase_ms(a, TSCOPE_PHASE_OPTIMIZER, 0, n);
+  r->other_ms = mean_phase_ms(a, PHASE_OTHER, 0, n);
 }
 
 i64 phase_begin(const struct timeline *t, u32 span) {

@@ -114,25 +114,22 @@ static void make_ranks(struct model *model, const struct pytscope_run *runs, u32
 
 /* A kind of phase that no record of the rank has is unknown; one that some have is 0 in others. */
 static void fill_phases(struct model *model, u32 r, const struct pytscope_run *run) {
-  bool has[PYTSCOPE_KINDS] = {false};
+  bool has[PHASE_KINDS] = {false};
   for (u32 i = 0; i < run->steps.n; i++)
-    for (int kind = 0; kind < PYTSCOPE_KINDS; kind++)
+    for (u32 kind = 0; kind < PHASE_KINDS; kind++)
       has[kind] |= run->steps.at[i].kinds[kind] != NS_UNKNOWN;
   for (u32 s = 0; s < model->steps.n && s + model->steps.first < run->steps.n; s++) {
     const struct pytscope_step *step = &run->steps.at[s + model->steps.first];
     size_t cell = cell_of_step(model, s, r);
     struct phase_times *times = &model->phases[cell];
-    i64 *const into[PYTSCOPE_KINDS] = {[TSCOPE_PHASE_DATA] = &times->data,
-                                       [TSCOPE_PHASE_FORWARD] = &times->forward,
-                                       [TSCOPE_PHASE_BACKWARD] = &times->backward,
-                                       [TSCOPE_PHASE_OPTIMIZER] = &times->optimizer};
     i64 left = model->steps.end[cell] - model->steps.begin[cell];
     if (step->attributed == NS_UNKNOWN || model->steps.begin[cell] == NS_UNKNOWN)
       continue;
-    for (int kind = 0; kind < PYTSCOPE_KINDS; kind++)
-      if (into[kind] && has[kind]) {
-        *into[kind] = step->kinds[kind] == NS_UNKNOWN ? 0 : step->kinds[kind];
-        left -= *into[kind];
+    for (u32 kind = TSCOPE_PHASE_DATA; kind < PHASE_KINDS; kind++)
+      if (has[kind]) {
+        i64 time = step->kinds[kind] == NS_UNKNOWN ? 0 : step->kinds[kind];
+        *phase_time_at(times, kind) = time;
+        left -= time;
       }
     times->other = MAX(left, 0);
   }

@@ -6,6 +6,7 @@
 
 #include "base/checked_memory.h"
 #include "base/texts.h"
+#include "base/trace_words.h"
 #include "import/import.h"
 #include "import/read_values.h"
 #include "import/scalars/scalar_log.h"
@@ -22,12 +23,8 @@ static i64 ns_of(const struct value *seconds) {
 
 /* Others than these ("compute", "comm", the program's own) count as the rest of the step. */
 static int kind_of(const char *name) {
-  static const char *const names[PYTSCOPE_KINDS] = {[TSCOPE_PHASE_DATA] = "data",
-                                                    [TSCOPE_PHASE_FORWARD] = "forward",
-                                                    [TSCOPE_PHASE_BACKWARD] = "backward",
-                                                    [TSCOPE_PHASE_OPTIMIZER] = "optimizer"};
-  for (int i = 0; i < PYTSCOPE_KINDS; i++)
-    if (same_text(names[i], name))
+  for (int i = TSCOPE_PHASE_DATA; i < PHASE_KINDS; i++)
+    if (same_text(phase_word((u32)i), name))
       return i;
   return -1;
 }
@@ -49,7 +46,7 @@ static void read_record(struct pytscope_run *run, const struct value *record) {
   i64 number;
   struct pytscope_step step = {.end = ns_of(value_get(record, "timestamp")),
                                .attributed = NS_UNKNOWN};
-  for (int i = 0; i < PYTSCOPE_KINDS; i++)
+  for (int i = 0; i < PHASE_KINDS; i++)
     step.kinds[i] = NS_UNKNOWN;
   if (step.end == NS_UNKNOWN || !value_integer(value_get(record, "step"), &number) || number < 0) {
     run->unreadable_lines++;

@@ -9,16 +9,13 @@
 #include "base/arena.h"
 #include "base/vector.h"
 #include "import/scalars/scalar_log.h"
-#include "model/model.h"
-
-/* The parts of a step: the four training phases, in the order of enum tscope_phase. */
-enum { PYTSCOPE_KINDS = TSCOPE_PHASE_OPTIMIZER + 1 };
+#include "model/phase_times.h"
 
 struct pytscope_step {
   i64 end; /* ns of CLOCK_REALTIME */
   u64 number;
-  i64 kinds[PYTSCOPE_KINDS]; /* ns by enum tscope_phase; NS_UNKNOWN where the record has none */
-  i64 attributed;            /* ns of all its phases, others among them; NS_UNKNOWN likewise */
+  i64 kinds[PHASE_KINDS]; /* ns by enum tscope_phase; NS_UNKNOWN where the record has none */
+  i64 attributed;         /* ns of all its phases, others among them; NS_UNKNOWN likewise */
 };
 
 struct pytscope_run {

@@ -263,8 +263,7 @@ static double device_computes_ms(const struct analysis *a, u32 rank, u32 step) {
 }
 
 static double host_gets_input_ms(const struct analysis *a, u32 rank, u32 step) {
-  return a->model->phases ? phase_ms(a, rank, step, offsetof(struct phase_times, data))
-                          : (double)NAN;
+  return a->model->phases ? phase_ms(a->model, rank, step, TSCOPE_PHASE_DATA) : (double)NAN;
 }
 
 /* How much longer than usual each rank does it in a step, at least; NAN if it is not known of all.

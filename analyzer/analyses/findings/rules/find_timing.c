@@ -71,7 +71,7 @@ void rule_dataloader_bound(struct findings *f) {
 static u32 common_outside(const struct findings *f, double *ms) {
   const struct rank_result *best = LARGEST(
       f->r->ranks, f->r->n_ranks, one, one->outside_line && !one->straggler, one->outside_line->ms);
-  *ms = phase_of_middle_rank_ms(f->a, offsetof(struct phase_times, other));
+  *ms = phase_of_middle_rank_ms(f->a, PHASE_OTHER);
   return best ? (u32)(best - f->r->ranks) : 0;
 }
 
@@ -289,7 +289,7 @@ static double optimizer_share(const struct findings *f, const char **of) {
   const struct results *r = f->r;
   *of = "of the step is in the optimizer's phase";
   if (host_computes(f))
-    return phase_of_middle_rank_ms(f->a, offsetof(struct phase_times, optimizer)) / f->step_ms;
+    return phase_of_middle_rank_ms(f->a, TSCOPE_PHASE_OPTIMIZER) / f->step_ms;
   *of = "of the time of all kernels is in the optimizer's";
   const struct kernel_category_result *optimizer = find_category(r, KERNEL_OPTIMIZER);
   return optimizer ? optimizer->share : NAN;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A rank's time in one phase of a step, by the kind of the phase.
+ */
+#pragma once
+
+#include "model/model.h"
+
+/* Those of enum tscope_phase that have times; 0 is what is outside them. */
+enum { PHASE_OTHER = 0, PHASE_KINDS = TSCOPE_PHASE_OPTIMIZER + 1 };
+
+static inline i64 *phase_time_at(struct phase_times *times, u32 kind) {
+  return kind == TSCOPE_PHASE_DATA        ? &times->data
+         : kind == TSCOPE_PHASE_FORWARD   ? &times->forward
+         : kind == TSCOPE_PHASE_BACKWARD  ? &times->backward
+         : kind == TSCOPE_PHASE_OPTIMIZER ? &times->optimizer
+                                          : &times->other;
+}
+
+/* NAN where it is not known. */
+static inline double phase_ms(const struct model *model, u32 rank, u32 step, u32 kind) {
+  i64 ns = *phase_time_at(&model->phases[cell_of_step(model, step, rank)], kind);
+  return ns == NS_UNKNOWN ? (double)__builtin_nan("") : ns_to_ms(ns);
+}
