@@ -82,10 +82,6 @@ static u32 number_of(const struct stall_making *m, u32 tid) {
   return thread ? thread->thread : INDEX_NONE;
 }
 
-static struct stalled_thread *thread_of(struct rank_stall *stall, u32 tid) {
-  return tid ? FIND(stall->threads, stall->n_threads, one, one->tid == tid) : NULL;
-}
-
 ORDER_BY(by_main, struct stalled_thread, DOWN(main) UP(tid))
 
 static void fill_threads(struct stall_making *m, u32 number, struct rank_stall *stall) {
@@ -106,7 +102,7 @@ static void fill_threads(struct stall_making *m, u32 number, struct rank_stall *
   FOR_EACH(records->stacks.at, records->stacks.n, record) {
     if (record->stall != number)
       continue;
-    struct stalled_thread *thread = thread_of(stall, record->tid);
+    struct stalled_thread *thread = rank_stall_thread(stall, record->tid);
     if (!thread) {
       thread = &stall->threads[stall->n_threads++];
       *thread = (struct stalled_thread){
@@ -131,13 +127,9 @@ static void fill_peers(struct stall_making *m, u32 number, struct rank_stall *st
 
 static const char *comm_name(struct stall_making *m, u32 number) {
   const struct definitions *d = m->definitions;
-  for (u32 i = d->n_comms; i-- > 0;) {
-    if (d->comms[i].comm != number)
-      continue;
-    return d->comms[i].name
-               ? d->comms[i].name
-               : arena_printf(m->arena, "a communicator of %u ranks", d->comms[i].size);
-  }
+  for (u32 i = d->n_comms; i-- > 0;)
+    if (d->comms[i].comm == number)
+      return comm_label(d->comms[i].name, d->comms[i].identity, d->comms[i].size, m->arena);
   return "a communicator";
 }
 
