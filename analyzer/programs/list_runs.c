@@ -88,10 +88,10 @@ static void print_job(const struct trace_job *job, FILE *out, struct arena *aren
   char of[24] = "";
   if (state->world_size > run->n_readable)
     snprintf(of, sizeof(of), " of %u", state->world_size);
-  fprintf(out, "%-32s  %s  %u%s rank%s on %s  %.1f MB  %s", arena_printable(arena, run->id),
+  fprintf(out, "%-32s  %s  %u%s rank%s on %s  %s  %s", arena_printable(arena, run->id),
           *when.text ? when.text : "unknown time", run->n_readable, of,
           run->n_readable == 1 && !*of ? "" : "s", plural(count_hosts(run), "host").text,
-          (double)state_of(all).bytes / 1e6, describe_end(state));
+          byte_size((double)state_of(all).bytes).text, describe_end(state));
   u32 before = job->attempts > 1
                    ? attempt_of_run(all, job->attempt_of, job->attempts - 1, arena).n_entries
                    : run->n_readable;
@@ -223,9 +223,9 @@ int prune_runs(const struct options *options, char *why, size_t why_bytes) {
     *(failed ? &kept_bytes : &gone_bytes) += (double)state.bytes;
   }
   if (n || !error)
-    printf("%s %s, %.1f MB; %u stay%s, %.1f MB%s\n", plural(gone, "run").text,
-           options->yes ? "removed" : "would be removed", gone_bytes / 1e6, kept,
-           kept == 1 ? "s" : "", kept_bytes / 1e6,
+    printf("%s %s, %s; %u stay%s, %s%s\n", plural(gone, "run").text,
+           options->yes ? "removed" : "would be removed", byte_size(gone_bytes).text, kept,
+           kept == 1 ? "s" : "", byte_size(kept_bytes).text,
            options->yes || !gone ? "" : "; --yes removes them");
   return error;
 }

@@ -161,8 +161,8 @@ static int write_summaries(struct reducing *reducing, const char *run) {
   u64 bytes = 0;
   for (u32 i = 0; i < reducing->n; i++)
     bytes += reducing->made[i].entry.facts.bytes + reducing->made[i].entry.found.bytes;
-  printf("%s: %s, %.1f KB each\n", path, plural(reducing->n, "rank").text,
-         (double)bytes / 1e3 / reducing->n);
+  printf("%s: %s, %s each\n", path, plural(reducing->n, "rank").text,
+         byte_size((double)bytes / reducing->n).text);
   return STATUS_OK;
 }
 

@@ -38,6 +38,12 @@ def set_alive(path, realtime_ns, clock_is=1):
     trace_header.patch(path, alive_ticks=header.start_ticks + ticks, tick_hz=int(header.tick_hz * clock_is))
 
 
+def bytes_in(row):
+    """The size that a row of the list says, in the unit that fits it."""
+    number, unit = re.search(r"  ([\d.]+) (kB|MB)  ", row).groups()
+    return float(number) * {"kB": 1e3, "MB": 1e6}[unit]
+
+
 class House(unittest.TestCase):
     def setUp(self):
         holder = tempfile.TemporaryDirectory(prefix="tscope-house-")
@@ -76,7 +82,7 @@ class House(unittest.TestCase):
         self.assertEqual(list(rows), ["slow", "even", "lost"])
         size = sum(os.path.getsize(os.path.join(self.folder, "slow", name))
                    for name in os.listdir(os.path.join(self.folder, "slow")))
-        self.assertIn(f" {size / 1e6:.1f} MB", rows["slow"])
+        self.assertAlmostEqual(bytes_in(rows["slow"]) / size, 1, delta=0.006)  # three digits are said
         self.assertRegex(rows["slow"], r"  2 ranks on 1 host  .* critical: Rank 1 ")
         self.assertRegex(rows["lost"], r"  1 of 2 ranks on 1 host")
         self.assertNotIn("critical", rows["even"])
@@ -84,7 +90,7 @@ class House(unittest.TestCase):
     def test_old_runs_go_by_age_number_and_size_and_first_it_only_says_so(self):
         for day in range(1, 6):
             self.write(f"d{day}", day - 0.5)
-        each = float(re.search(r"([\d.]+) MB", self.listed()["d1"])[1]) * 1e6
+        each = bytes_in(self.listed()["d1"])
         for options, gone in ((["--older-than", "3"], ["d4", "d5"]), (["--keep", "2"], ["d3", "d4", "d5"]),
                               (["--max-size", str(3.5 * each)], ["d4", "d5"]),
                               (["--older-than", "4", "--keep", "4"], ["d5"]), (["--keep", "9"], [])):
@@ -114,7 +120,7 @@ class House(unittest.TestCase):
         os.mkdir(os.path.join(self.folder, "odd"))
         with open(os.path.join(self.folder, "odd", "host-1-1.tscope"), "wb") as file:
             file.write(b"no trace" * (1 << 20))
-        self.assertRegex(self.listed()["odd"], r"  8\.4 MB  unreadable")
+        self.assertRegex(self.listed()["odd"], r"  8\.39 MB  unreadable")
         self.assertEqual(self.pruned("--max-size", "8M", "--yes")[0], ["odd"])
         self.assertEqual(os.listdir(self.folder), ["new"])
 
