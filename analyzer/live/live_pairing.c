@@ -17,15 +17,6 @@ enum { RUNS_KEPT = LIVE_MOST_CALLS };
 
 ORDER_BY(by_start, struct rank_call, UP(start))
 
-/* A look reads the calls of one thread after those of another. */
-static void sort_calls(struct rank_events *called) {
-  for (u32 i = 1; i < called->calls.n; i++)
-    if (called->calls.at[i - 1].start > called->calls.at[i].start) {
-      SORT(called->calls.at, called->calls.n, by_start);
-      return;
-    }
-}
-
 static bool can_run(const struct rank_run *run, u8 op, const struct rank_call *call) {
   return call->run == INDEX_NONE && call->stream == run->stream &&
          (op == 0 || op == kernel_op(call->op));
@@ -98,7 +89,8 @@ void live_pair_runs(struct live_process *process) {
   u32 head = 0, known = 0, kept = 0, n = process->runs.n;
   u8 op = 0;
   struct named_calls index = {0};
-  sort_calls(&process->called);
+  /* A look reads the calls of one thread after those of another. */
+  SORT(process->called.calls.at, process->called.calls.n, by_start);
   if (process->received.n || ANY(process->runs.at, n, one, names_a_call(one->comm, one->seq)))
     index = named_calls_make(called);
   for (u32 r = 0; r < n; r++) {

@@ -142,15 +142,6 @@ static void fill_queues(const struct rank_lanes *l, struct queue *queues, i64 *t
   }
 }
 
-/* A stream does its work in the order of the calls, but for those of several threads. */
-static void sort_calls(struct queue *queue) {
-  for (u32 i = 1; i < queue->n; i++)
-    if (queue->called[i] < queue->called[i - 1]) {
-      SORT(queue->called, queue->n, by_i64);
-      return;
-    }
-}
-
 /* Up first, so that it never falls below 0. */
 static u32 merge_queue(const struct queue *queue, struct change *changes) {
   u32 n = 0, up = 0;
@@ -175,7 +166,7 @@ static void count_queues(struct rank_lanes *l) {
     u32 shown = l->lane_of[2 * lane] ? l->lane_of[2 * lane] : l->lane_of[2 * lane + 1];
     if (!queues[lane].n)
       continue;
-    sort_calls(&queues[lane]);
+    SORT(queues[lane].called, queues[lane].n, by_i64);
     struct shown_counter counter = {.name =
                                         arena_printf(&l->arena, "queue of %s", t->lanes[lane].name),
                                     .unit = SHOWN_UNIT_LAUNCHES,

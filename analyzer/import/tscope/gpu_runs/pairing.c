@@ -93,15 +93,6 @@ u32 pair_in_order(const struct ordered *causes, u32 n_causes, const struct order
 /* What was watched in no session comes last. */
 ORDER_BY(by_session, struct ordered, UP(session) UP(of))
 
-/* Those of one session become adjacent, where they are not, and stay in their order. */
-static void group_by_session(struct ordered *at, u32 n) {
-  for (u32 i = 1; i < n; i++)
-    if (by_session(&at[i - 1], &at[i]) > 0) {
-      SORT(at, n, by_session);
-      return;
-    }
-}
-
 /* How many at the beginning of a list are of a session. */
 static u32 count_session(const struct ordered *at, u32 n, u32 session) {
   u32 same = 0;
@@ -112,8 +103,8 @@ static u32 count_session(const struct ordered *at, u32 n, u32 session) {
 
 void pair_sessions(struct pairable *all, bool end_is_lost,
                    void pair(void *user, u32 cause, u32 effect), void *user) {
-  group_by_session(all->causes.at, all->causes.n);
-  group_by_session(all->effects.at, all->effects.n);
+  SORT(all->causes.at, all->causes.n, by_session);
+  SORT(all->effects.at, all->effects.n, by_session);
   const struct ordered *cause = all->causes.at, *effect = all->effects.at;
   u32 left = all->causes.n, left_effects = all->effects.n, n, n_effects;
   SCOPED u32 *effect_of = memory_array(left, sizeof(*effect_of));
