@@ -13,3 +13,4 @@ const char *loss_word(u32 reason);
 const char *activity_word(u32 activity);
 const char *gpu_clock_word(u32 clock);
 const char *backend_word(u32 backend);
+const char *stall_word(u32 what);

@@ -17,6 +17,7 @@
 #include "base/rank_list.h"
 #include "base/sorting.h"
 #include "base/texts.h"
+#include "base/trace_words.h"
 #include "model/flight_record.h"
 
 static double seconds(const struct analysis *a, i64 time) {
@@ -248,21 +249,15 @@ static void list_ranks(struct analysis *a, const struct rank_stall *const *last)
 ORDER_BY(by_length, struct past_stall, DOWN(for_s) UP(rank))
 
 static void add_past(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
-  static const char *const names[] = {
-#define X(NAME, value, text) [value] = text,
-      TSCOPE_STALLS(X)
-#undef X
-  };
   struct stalls_result *out = &a->results->stalls;
   struct stalled_rank at = {0};
   stall_describe(a->arena, stall, NULL, &at);
-  out->past[out->n_past++] =
-      (struct past_stall){.rank = rank->rank,
-                          .since_s = seconds(a, stall->begin),
-                          .for_s = ns_to_s(stall->end - stall->begin),
-                          .what = stall->what < LENGTH_OF(names) ? names[stall->what] : NULL,
-                          .place = at.place,
-                          .function = at.function};
+  out->past[out->n_past++] = (struct past_stall){.rank = rank->rank,
+                                                 .since_s = seconds(a, stall->begin),
+                                                 .for_s = ns_to_s(stall->end - stall->begin),
+                                                 .what = stall_word(stall->what),
+                                                 .place = at.place,
+                                                 .function = at.function};
 }
 
 static void list_past(struct analysis *a, const struct rank_stall *const *last) {
