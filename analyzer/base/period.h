@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many collectives make one training step, where nothing but the communication shows steps:
- * the period with which a sequence of collectives repeats.
+ * The period with which a sequence of numbers repeats, as collectives, launches, allocations or a
+ * loader's batches do in each training step.
  */
 #pragma once
 

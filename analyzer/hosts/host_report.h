@@ -64,7 +64,7 @@ struct host_report {
   VECTOR(struct job_trend) trends;
 };
 
-/* Analyses records, which must be in order and outlive the report. */
+/* Analyses records, which must outlive the report; trends only if they are in order. */
 void host_report_make(struct run_records *records, struct host_report *report);
 void host_report_free(struct host_report *report);
 

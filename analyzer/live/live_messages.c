@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Messages of a running job. A send and its receive are found by their order between two ranks
- * (join/match_collectives.c), and only the last ones are kept: on each side those are left out that
+ * (join/messages.h), and only the last ones are kept: on each side those are left out that
  * the other side does not have any more.
  */
 #include "base/checked_memory.h"
