@@ -38,8 +38,8 @@ static inline bool may_be_same_boot(i64 booted, i64 other) {
  * booted: more after each time for which it was suspended. */
 static inline bool may_be_this_boot(i64 realtime_minus_monotonic) {
   i64 first = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
-  i64 last = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC), it = realtime_minus_monotonic;
-  return may_be_same_boot(it, it < first ? first : MIN(it, last));
+  i64 last = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+  return may_be_same_boot(realtime_minus_monotonic, CLAMP(realtime_minus_monotonic, first, last));
 }
 
 /* Which CLOCK_MONOTONIC this process reads: that of this boot, plus the offset of the time

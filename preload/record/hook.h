@@ -212,8 +212,8 @@ tscope_enter_guarded(enum tscope_wake wake, struct tscope_guard *guard, const vo
   return thread;
 }
 
-/* The same for a hook that stays in progress after this function's caller returns: the caller of
- * that caller leaves it, and `guard` is in its frame. */
+/* The same for a hook of two functions: the first enters, the second leaves. `guard` lies in the
+ * frame of the function that calls both. */
 #define tscope_enter_for(wake, guard)                                                              \
   tscope_enter_guarded((wake), (guard), (const void *const *)&(guard)->place, TSCOPE_FRAME())
 

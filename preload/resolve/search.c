@@ -6,8 +6,9 @@
 #include "resolve/elf_object.h"
 #include "resolve/loaded_objects.h"
 
-/* The C library comes after all preloaded libraries, which nobody needs. Behind it, what is needed
- * by an earlier object was there from the start; the first that is not was loaded later. */
+/* No object needs a preloaded library, so the search begins behind the C library, which comes after
+ * all of them. From there on, an object that an earlier one needs was there from the start. The
+ * first that none needs was loaded later. */
 struct start {
   struct elf_object object;
   const char *path;

@@ -82,8 +82,8 @@ static inline struct torch_scope *torch_scope_innermost(void) {
   return torch_scopes ? torch_scope_in_progress(torch_scopes, TSCOPE_FRAME()) : NULL;
 }
 
-/* The next one outwards. It is higher on the stack: this one may be where another one was that was
- * left, and which that one, left too, still names. */
+/* The next one outwards. It must lie higher on the stack: a scope that was left by a jump may still
+ * name one that was left before it, and this scope may now lie in that one's memory. */
 static inline struct torch_scope *torch_scope_around(const struct torch_scope *scope) {
   return scope->outer > scope ? torch_scope_in_progress(scope->outer, (const char *)(scope + 1))
                               : NULL;

@@ -3,7 +3,7 @@
 """Every C file is formatted by clang-format 14 with the project's .clang-format. What clang-format does not check:
 sizeof has parentheses, and no comment is a line of dashes; the larger of two values and the length of an array are
 asked for in one way, in the analyzer also the beginning of a text, a number in it, and the members of a collective. (The stand-ins and the programs of tests/hazards
-have nothing of the product.) format.py SOURCE."""
+are what the product meets; of these only the first two rules hold.) format.py SOURCE."""
 import os
 import re
 import subprocess

@@ -126,7 +126,7 @@ PERIODS = {"tenth": 10, "tenth-little": 10, "seventh": 7, "seventh-little": 7, "
 MEETS = {"local": 8}
 # The others wait without a call that waits: what they do then keeps nobody, so that most of what the rank is slow is saved. Not
 # all of it where cores are shared: what the others do in the meantime takes longer than the same does on the slow rank. (Where
-# they spin that is not compared: they take gloo's workers their cores.)
+# they spin that is not compared: they take the cores from gloo's workers.)
 POLLED = ("polled", "polled-asleep", "polled-beside")
 # Slow between two collectives: late at the second.
 AT_SECOND = ("between", "sharded")
