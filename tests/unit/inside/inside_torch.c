@@ -141,6 +141,21 @@ static void a_call_that_was_left_is_not_looked_at(void **state) {
   assert_true(phase.dur != TSCOPE_DUR_PENDING);
 }
 
+/* The second call has its scope where that of the first one was, and nothing has been there since.
+ */
+static void a_call_after_one_that_was_left_is_none_inside_it(void **state) {
+  (void)state;
+  static char engine[1];
+  volatile int calls = 0;
+  u32 before = count(TSCOPE_REC_PHASE);
+  torch_inside = leave;
+  setjmp(back);
+  if (calls++ < 3)
+    backward((word)engine, 0, 0, 0, 0, 0, 0);
+  torch_inside = NULL;
+  assert_int_equal(count(TSCOPE_REC_PHASE), before + 3);
+}
+
 static void a_collective_belongs_to_its_call(void **state) {
   (void)state;
   static char group[1];
@@ -331,6 +346,7 @@ int main(void) {
       cmocka_unit_test(ranges_are_phases),
       cmocka_unit_test(names_mean_the_same_as_in_nvtx_and_in_profiles),
       cmocka_unit_test(a_call_that_was_left_is_not_looked_at),
+      cmocka_unit_test(a_call_after_one_that_was_left_is_none_inside_it),
       cmocka_unit_test(a_collective_belongs_to_its_call),
       cmocka_unit_test(who_only_asks_whether_it_is_done_waits),
       cmocka_unit_test(another_group_at_the_same_address_is_another_communicator),
