@@ -280,7 +280,7 @@ static inline bool was_polled_until(struct tscope_thread *thread, u64 object, u6
                               .times = times + 1};
   else
     *polled = (struct polled){0};
-  return result == cudaSuccess && times >= TIMES;
+  return result != cudaErrorNotReady && times >= TIMES;
 }
 /* What a thread asks for besides, it waits for from the end of this wait on: its waits do not
  * overlap. */

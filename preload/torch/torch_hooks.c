@@ -14,9 +14,8 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "l
                                               NULL};
 
 /* What surrounds the call. Most recorders have a scope (torch_scope.h): recorder_begin() and
- * recorder_end(). A call that was left by a jump may have had its scope in the same place: with
- * this guard it would look as if it were still in progress. Those that are called for every tensor
- * or operator do without, and say so with TORCH_SHAPE_recorder:
+ * recorder_end(). Those that are called for every tensor or operator do without, and say so with
+ * TORCH_SHAPE_recorder:
  *
  *   ~, GUARDED    record_recorder(thread, what...) before the call. While the call is in progress,
  *                 no call inside it is recorded.
@@ -30,7 +29,7 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "l
 #define TORCH_SCOPED(called, recorder, what)                                                       \
   struct torch_scope scope;                                                                        \
   tscope_guard_set(&scope.guard, TSCOPE_RETURN_PLACE());                                           \
-  scope.kind = SCOPE_PLAIN;                                                                        \
+  scope.kind = SCOPE_PLAIN; /* what was left here by a jump would look alive with this guard */    \
   TSCOPE_UNWINDS;                                                                                  \
   recorder##_begin TORCH_ARGUMENTS(&scope, what);                                                  \
   called;                                                                                          \

@@ -162,12 +162,12 @@ static void step_ended(struct tscope_thread *thread) {
   gpu_step_ended(thread, false);
 }
 
-/* Such as one of the user's around PyTorch's own. */
-static bool is_in_optimizer(const struct torch_thread *mine, u32 range) {
-  bool is_it = false;
-  for (u32 i = 0; i < range; i++)
-    is_it |= mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER;
-  return is_it;
+/* Not with a range around one that has ended it, such as one of the user's around PyTorch's own. */
+static void optimizer_ended(struct tscope_thread *thread, struct torch_thread *mine, u64 start) {
+  if (mine->step_ended > start)
+    return;
+  mine->step_ended = tscope_ticks();
+  step_ended(thread);
 }
 
 /* A range may end on another thread, and out of order: it is then none of this thread's. */
@@ -182,8 +182,8 @@ static void range_end(const void *range, void *context) {
       tscope_span_close(thread, mine->ranges[i].dur, mine->ranges[i].start);
       if (mine->ranges[i].ends_forward)
         tscope_span_close(thread, mine->forward.dur, mine->forward.start);
-      if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER && !is_in_optimizer(mine, i))
-        step_ended(thread);
+      if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER)
+        optimizer_ended(thread, mine, mine->ranges[i].start);
       mine->n_ranges--;
       memmove(&mine->ranges[i], &mine->ranges[i + 1], (mine->n_ranges - i) * sizeof(*mine->ranges));
       return;

@@ -35,5 +35,9 @@ def mount_read_only(where):
     """What is in the folder stays, and cannot be changed."""
     begin()
     undo = mount(where, where, "", BIND)
-    mount(where, where, "", BIND | REMOUNT | READ_ONLY)
+    try:
+        mount(where, where, "", BIND | REMOUNT | READ_ONLY)
+    except Skip:
+        undo()
+        raise
     return undo

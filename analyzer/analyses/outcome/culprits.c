@@ -387,7 +387,8 @@ static u32 mark_missed(struct outcome *o) {
           ALL(o->endings, o->n, other,
               other->what == ENDING_IN_ORDER ||
                   ((other->what == ENDING_SILENT || other->what == ENDING_STOPPED) &&
-                   (waited_for(o->a->model, other, leaver) || stood_waiting(o, other)))));
+                   (waited_for(o->a->model, other, leaver) ||
+                    (o->ordered && leaver->at < other->from && stood_waiting(o, other))))));
 }
 
 /* Whether it was stopped, or its trace stops, long after an exception of its own, and it had called

@@ -237,10 +237,11 @@ static void keep_the_rest(const struct comparison *c, u32 key, float *left) {
 static bool find_like(const struct comparison *c, bool *like) {
   u32 n_ranks = c->g->n_ranks;
   const struct calls *calls = c->p->calls;
-  for (u32 rank = 0; rank < n_ranks && c->group; rank++)
+  SCOPED u32 *group = memory_array(size_sum(n_ranks, 1), sizeof(*group));
+  u32 n = LIST_WHERE(group, 0, n_ranks, i, c->group && c->group[i] && calls[2 * i + 1].n, i);
+  for (u32 rank = 0; rank < n_ranks && n; rank++)
     like[rank] = c->g->slices[rank].present && !c->group[rank] &&
-                 ANY_NUMBER(0, n_ranks, i,
-                            c->group[i] && calls_alike(calls[2 * i + 1], calls[2 * rank + 1]));
+                 ANY(group, n, one, calls_alike(calls[2 * *one + 1], calls[2 * rank + 1]));
   return ANY(like, n_ranks, one, *one);
 }
 

@@ -162,6 +162,8 @@ static struct place_times find_times(const struct peers *p, const struct sample_
     for (u32 place = 0; place < usual.n && !tells; place++)
       times.all[place * steps + i] = NAN;
   }
+  for (u32 i = 0; i < HOST_KEYS * usual.n && !told; i++)
+    times.mean[i] = NAN;
   for (u32 n = first; n < g->base[rank + 1]; n++) {
     const struct node *node = &g->nodes[n];
     step = FIRST_NOT_NEAR(step, 0, steps - 1, i, of.ends[i] < node->end);
@@ -188,7 +190,7 @@ struct compared_times {
   u32 n;
   u32 *group_of; /* [place] places that no wait for all others parts are one group */
   double *slow;  /* [group] beyond doubt: the share that goes of what it has more by key and place,
-                  * so  that it has no more in all; else 0 */
+                  * so that it has no more in all; else 0 */
 };
 
 /* Of one the only, of two the longer. */
@@ -198,9 +200,8 @@ static double usual_of(const double values[PEERS_ASKED], u32 n) {
 
 static double usual_mean(const struct compared_times *c, size_t at) {
   double values[PEERS_ASKED] = {0};
-  for (u32 i = 0; i < c->n; i++)
-    values[i] = c->peers[i].mean[at];
-  return usual_of(values, c->n);
+  u32 known = LIST_KNOWN(values, 0, c->n, i, c->peers[i].mean[at]);
+  return known ? usual_of(values, known) : c->own.mean[at];
 }
 
 /* By the rows of the graph, which lie between two such waits, in the first step that tells. */
@@ -251,11 +252,10 @@ static void find_slow_groups(struct compared_times *c) {
   for (u32 group = 0; group < c->own.n; group++) {
     u32 n = 0;
     for (u32 step = 0; step < steps; step++) {
-      double values[PEERS_ASKED] = {0};
-      for (u32 i = 0; i < c->n; i++)
-        values[i] = c->peers[i].all[group * steps + step];
-      more[n] = c->own.all[group * steps + step] - usual_of(values, c->n);
-      n += !isnan(more[n]);
+      double values[PEERS_ASKED] = {0}, own = c->own.all[group * steps + step];
+      u32 known = LIST_KNOWN(values, 0, c->n, i, c->peers[i].all[group * steps + step]);
+      if (known && !isnan(own))
+        more[n++] = own - usual_of(values, known);
     }
     struct persistence persistence = {0};
     persistence_add(&persistence, more, n);

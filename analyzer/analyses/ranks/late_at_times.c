@@ -287,8 +287,8 @@ static u32 step_of_event(const struct late_events *events, u32 i) {
 }
 
 /* Whether the latest of all come at a fixed distance. Then only those events stay that do, late or
- * not so late. */
-static bool keep_recurring(struct late_events *events) {
+ * not so late. Where ranks meet in every tenth step only, that these come so says nothing. */
+static bool keep_recurring(struct late_events *events, u32 comm) {
   const struct analysis *a = events->c->a;
   struct recurrence found, best = {.chance = 1};
   u32 *steps = arena_array(&events->c->scratch, events->n, sizeof(u32));
@@ -304,7 +304,8 @@ static bool keep_recurring(struct late_events *events) {
       LIST_WHERE(events->at, 0, events->n, i,
                  best.period && recurrence_has(&best, step_of_event(events, i)), events->at[i]);
   events->all = true;
-  return events->n > 0;
+  const struct straggler_test *c = events->c;
+  return events->n > 0 && events->n <= MOST_MEETINGS * (c->first[comm + 1] - c->first[comm]);
 }
 
 /* Who of the events is late more often than by chance. */
@@ -330,7 +331,7 @@ static bool name_unit(struct late_events *events, u32 comm) {
 bool late_at_times_name(struct straggler_test *c, u32 comm, u32 members) {
   struct late_events events = {.c = c, .members = members};
   list_events(&events, comm);
-  return name_unit(&events, comm) || (keep_recurring(&events) && name_unit(&events, comm));
+  return name_unit(&events, comm) || (keep_recurring(&events, comm) && name_unit(&events, comm));
 }
 
 bool late_at_times_narrow(struct straggler_test *c, u32 comm, double share, struct verdict *v) {

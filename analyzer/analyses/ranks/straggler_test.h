@@ -92,9 +92,8 @@ unsigned straggler_threads(const struct straggler_test *c, u64 values);
  * each communicator are compared. */
 void arrival_times_prepare(struct straggler_test *c);
 
-/* When a member was ready, on an axis on which differences between
- * members are meaningful; NAN if not known. The second leaves out its time in other communicators.
- */
+/* When a member was ready, on an axis on which differences between members are meaningful; NAN if
+ * not known. The second leaves out its time in other communicators. */
 double arrival_time(const struct straggler_test *c, const struct arrival *member);
 double arrival_own_time(const struct straggler_test *c, const struct arrival *member);
 

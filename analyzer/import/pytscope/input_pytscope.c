@@ -33,6 +33,7 @@ ORDER_BY(by_rank, struct pytscope_run, UP(rank) BY_TEXT(path))
 
 static void note_problems(struct model *model, const struct pytscope_run *run) {
   note_unreadable_lines(model, run->path, run->unreadable_lines);
+  note_more_names(model, run->path, &run->values);
   if (run->earlier)
     model_note(model,
                "%s: %s left out: after that, step %llu begins again, and only the "

@@ -59,15 +59,16 @@ static int load_one(struct import *import, struct log_reading *reading, u32 rank
   const char *path = reading->input->path;
   u32 before = log->values.n;
   int error = input_use_bytes(import, reading->input, BUDGET_MEMORY, read_log, reading);
+  if (error)
+    log->values.n = before;
   for (u32 i = before; i < log->values.n; i++)
     log->values.at[i].rank = rank;
   if (!error && *log->damage)
     model_note(import->model, "%s %s", path, log->damage);
-  if (!error)
+  if (!error) {
     note_unreadable_lines(import->model, path, log->unreadable_lines);
-  if (!error && log->more_names)
-    model_note(import->model, "%s has values of more names than the %u that are read", path,
-               log->names.n);
+    note_more_names(import->model, path, log);
+  }
   log->more_names = false;
   *log->damage = 0;
   log->unreadable_lines = 0;

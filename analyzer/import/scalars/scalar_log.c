@@ -281,6 +281,11 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
   return 0;
 }
 
+void note_more_names(struct model *model, const char *path, const struct scalar_log *log) {
+  if (log->more_names)
+    model_note(model, "%s has values of more names than the %u that are read", path, log->names.n);
+}
+
 void note_unreadable_lines(struct model *model, const char *path, u64 lines) {
   if (lines)
     model_note(model, "%s: %s of another form than the rest: not read", path,

@@ -48,6 +48,9 @@ int scalar_json_read(char *text, size_t n, struct arena *values, struct value *r
 /* Says in the model of how many lines of a file that is true; nothing if of none. */
 void note_unreadable_lines(struct model *model, const char *path, u64 lines);
 
+/* Likewise of values with more names than are read. */
+void note_more_names(struct model *model, const char *path, const struct scalar_log *log);
+
 /* Reads a whole file; changes its text. 0, or -EINVAL with `why`, to follow its name, where it
  * cannot be read at all. values.rank and values.time are not known. free() values.at and names.at.
  */

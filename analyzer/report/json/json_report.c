@@ -171,8 +171,11 @@ json_t *json_report_figure(json_t *document, const char *path) {
     if (n)
       value = json_object_get(value, key);
     if (*path == '[') {
-      value = json_array_get(value, leading_number(path + 1, UINT32_MAX, &end));
-      path = *end == ']' ? end + 1 : "";
+      u64 at = leading_number(path + 1, UINT32_MAX, &end);
+      if (end == path + 1 || *end != ']')
+        return NULL;
+      value = json_array_get(value, at);
+      path = end + 1;
     }
     path += *path == '.';
   }

@@ -311,8 +311,12 @@ static const char *describe_excess(struct findings *f, const struct step_line *a
                "or all devices are slower then.%s",
                percent(computes).text,
                isnan(kernels->usual) ? ""
-                                     : say(f, " They run no more kernels (%.0f, in others %.0f).",
-                                           kernels->in_them, kernels->usual));
+               : kernels->in_them > kernels->usual
+                   ? say(f,
+                         " They run %.0f kernels, in others %.0f, which explains less than half.",
+                         kernels->in_them, kernels->usual)
+                   : say(f, " They run no more kernels (%.0f, in others %.0f).", kernels->in_them,
+                         kernels->usual));
   if (!at->line && gets_input >= REASON_SHARE)
     return say(f, " In %s of that time they wait for their input.", percent(gets_input).text);
   return describe_step_line(f, at);

@@ -84,7 +84,7 @@ void rule_stalled(struct findings *f) {
               say(f, "The record shows no progress for %s. %s%s.%s",
                   isnan(longest) ? "a while" : duration_s(longest).text, who,
                   describe_doing(f, named), others),
-              action_for(f, odd || (stalls->n_ranks == 1 && all > 1), place && n == stalls->n_ranks,
-                         untraced, n_untraced),
+              action_for(f, odd || (stalls->n_ranks == 1 && f->a->model->n_ranks > 1),
+                         place && n == stalls->n_ranks, untraced, n_untraced),
               ranks, n);
 }

@@ -49,5 +49,7 @@ void body_lines(struct pen *pen, const struct results *results) {
   table_print(pen, &TABLE(struct line_result, columns), rows, shown);
   pen_line(pen, TEXT_INDENT);
   put_basis(pen, SECTION_lines, results);
-  section_in_all(pen, 0, shown, shown == most ? lines->n_at : shown, lines->known, "line");
+  section_in_all(pen, 0, shown,
+                 NUMBER_OF(lines->at, lines->n_at, one, has_cost(one, results->step_mean_ms)),
+                 lines->known, "line");
 }
