@@ -55,8 +55,10 @@ class Page(Watching):
 
     def test_it_shows_what_the_terminal_shows(self):
         job = self.job(TSCOPE_STALL="2", command=STANDING)
-        self.until(lambda: top("--width", "160", job.traces), lambda text: f"{RANKS} ranks stall" in text and
-                   "reader_13" in text, "stalls of all ranks")
+        of_all = (f"{RANKS} ranks stall", "ranks 0-3 .* reader_13", r"rank 1 +standing_rank\.py:\d+ save",
+                  "ranks 0, 2, 3 .* wait_for_others")
+        self.until(lambda: top("--width", "1000", job.traces), lambda text: all(re.search(one, text) for one in of_all),
+                   "stacks of all ranks")
         top("--html", self.page, "--interval", "3600", job.traces)
         self.browser.open(self.page)
         text = top("--width", "1000", job.traces)
