@@ -30,11 +30,26 @@ static u32 read_members(const struct value *value, struct arena *arena, u32 **me
   return KEEP_FIRST(*members, n, last, one, *last == *one);
 }
 
+static u64 hash_of(const char *name, const u32 *members, u32 n) {
+  return table_hash(table_hash_text(0, name), members, n * sizeof(u32));
+}
+
+void dump_groups_cut(struct draft *draft, u32 n) {
+  if (draft->groups.n == n)
+    return;
+  draft->groups.n = n;
+  hash_index_clear(&draft->groups.index);
+  for (u32 i = 0; i < n; i++) {
+    const struct flight_group *one = &draft->groups.at[i];
+    hash_index_add(&draft->groups.index, hash_of(one->name, one->members, one->n_members), i);
+  }
+}
+
 /* Groups of one name are distinguished by their members, because groups that were split keep the
  * name. */
 static u32 group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
                     u32 n) {
-  u64 hash = table_hash(table_hash_text(0, name), members, n * sizeof(u32));
+  u64 hash = hash_of(name, members, n);
   u32 known = HASHED_INDEX(&draft->groups, hash, one,
                            strcmp(one->name, name) == 0 && one->n_members == n &&
                                (n == 0 || !memcmp(one->members, members, n * sizeof(u32))));

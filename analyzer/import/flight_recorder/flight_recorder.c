@@ -163,14 +163,17 @@ static int add_dump(void *user, const struct value *root, char *why, size_t why_
   return 0;
 }
 
-/* What is too large for its budget may have been added before that shows. */
+/* What is left out, as what is too large for its budget, may have added something before that
+ * shows: groups, for example, whose members are ranks. */
 static void read_dump(struct import *import, struct draft *draft, const struct input *input) {
   u32 ranks = draft->ranks.n, calls = draft->calls.n, progress = draft->progress.n;
+  u32 groups = draft->groups.n;
   struct dump_reading reading = {import, draft, input};
   if (input_use_values(import, input, BUDGET_MEMORY, add_dump, &reading)) {
     draft->ranks.n = ranks;
     draft->calls.n = calls;
     draft->progress.n = progress;
+    dump_groups_cut(draft, groups);
   }
 }
 

@@ -37,6 +37,8 @@ const char *draft_keep_text(struct draft *draft, const char *text, size_t n);
 
 /* dump_groups.c */
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups);
+/* Keeps the first `n` groups of the draft. */
+void dump_groups_cut(struct draft *draft, u32 n);
 /* The group that an entry names; a new one with unknown members if pg_config does not have it. */
 u32 dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc);
 void dump_progress_read(struct draft *draft, const struct value *root, u32 rank,

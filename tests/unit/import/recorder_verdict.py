@@ -594,6 +594,21 @@ def damaged_and_hostile_files_are_left_out(folder):
     assert "trace_2" in notes and "not fully written" in notes and "builtins.print" in notes, notes
 
 
+@case
+def what_is_left_out_leaves_no_ranks(folder):
+    """Members of groups are ranks; not those of groups that only a file that is left out names."""
+    job = training(8)
+    job.stops[5] = 9
+    jobs.write(job.dumps(), folder)
+    wanted = check(folder)["collective_check"]
+    many = {str(i): {"name": str(i), "desc": "", "ranks": str(list(range(i, 400)))} for i in range(2)}
+    (folder / "nobody").write_bytes(pickle.dumps({"version": "2.9", "pg_config": many, "entries": []}))
+    document = check(folder)
+    expect(document, [5])
+    assert any("nobody" in note and "of an unknown rank" in note for note in document["quality"]["notes"])
+    assert document["collective_check"] == wanted, document["collective_check"]
+
+
 def hostile_pickles():
     """Small files that would need a lot of memory or time."""
     head = b"\x80\x04(\x8c\x07version\x8c\x032.9\x8c\x09pg_config}\x8c\x07entries"
