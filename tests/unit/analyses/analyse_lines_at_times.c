@@ -10,7 +10,6 @@
 /* clang-format on */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyse_cluster.h"
@@ -135,24 +134,9 @@ static void line_of_one_rank_is_named(void **state) {
   assert_true(named > 35);
 }
 
-/* `ranks` are late by so much before each step's work, which varies by `noise`, and at line 20 for
- * as long as in `seen`. */
-static struct cluster *late_ranks(u32 ranks, double noise, const i64 *late, const i64 *seen,
-                                  u32 seed) {
-  struct cluster_options o = healthy_cpu();
-  o.ranks = ranks;
-  o.steps = STEPS;
-  o.noise = noise;
-  o.seed = seed;
-  o.late_input = late;
-  struct cluster *c = cluster_new(&o);
-  cluster_sample(c, seen, 0, 10 * MS, seed);
-  return c;
-}
-
 /* Is one of them told? */
 static bool tells_lone_line(u32 ranks, const i64 *late, u32 seed) {
-  struct cluster *c = late_ranks(ranks, 0.5, late, late, seed);
+  struct cluster *c = cluster_late(STEPS, ranks, 0.5, late, late, seed);
   struct results *r = cluster_analyse(c, NULL);
   bool told = finding_of(r, "DIST.LONE_LINE");
   cluster_end(r, c);
@@ -204,81 +188,6 @@ static void lines_at_random_are_of_no_rank(void **state) {
       late[i] = !alone && uniform_share(&seed) < 0.15 ? 40 * MS : 0;
     }
     assert_false(tells_lone_line(RANKS, late, run + 1));
-  }
-}
-
-/* In some steps all ranks are at line 20 for 120 ms. */
-static struct cluster *long_at_line(void) {
-  static i64 late[STEPS * RANKS];
-  u32 seed = 3;
-  for (u32 s = 0; s < STEPS; s++)
-    late[s * RANKS] = uniform_share(&seed) < 0.15 ? 120 * MS : 0;
-  for (u32 i = 0; i < STEPS * RANKS; i++)
-    late[i] = late[i / RANKS * RANKS];
-  return late_ranks(RANKS, 0, late, late, 1);
-}
-
-static void who_holds_the_gil_in_long_steps_is_told(void **state) {
-  (void)state;
-  struct cluster *c = long_at_line();
-  cluster_hold_gil(c);
-  struct results *r = cluster_analyse(c, NULL);
-  const struct finding *found = finding_of(r, "TIMING.JITTER");
-  assert_non_null(found);
-  assert_non_null(strstr(found->evidence, "waiting for the GIL for 100 % of it, while another "
-                                          "thread is at me/train.py:40 (check), with the GIL"));
-  assert_non_null(strstr(found->action, "what another thread does at me/train.py:40"));
-  cluster_end(r, c);
-}
-
-/* Rank 1 alone is at line 20 for 400 ms more in every tenth step. */
-static struct cluster *tenth_at_line(void) {
-  static i64 late[STEPS * RANKS];
-  for (u32 i = 0; i < STEPS * RANKS; i++)
-    late[i] = i % RANKS == 1 && i / RANKS % 10 == 9 ? 400 * MS : 0;
-  return late_ranks(RANKS, 0, late, late, 1);
-}
-
-/* The line is called in every step: it is told how the tenth ones call it. */
-static void the_call_that_only_some_steps_make_is_told(void **state) {
-  (void)state;
-  struct cluster *c = tenth_at_line();
-  cluster_call_twice(c);
-  struct results *r = cluster_analyse(c, NULL);
-  assert_int_equal(r->n_other_work, 1);
-  assert_non_null(strstr(finding_of(r, "TIMING.JITTER")->evidence,
-                         "train.py:20 (log), longer when called at me/train.py:40: "));
-  cluster_end(r, c);
-}
-
-/* Another thread has the GIL in these steps: if that writes a checkpoint it is in the background
- * already. */
-static void the_thread_that_holds_up_some_steps_is_looked_at(void **state) {
-  (void)state;
-  struct cluster *c = tenth_at_line();
-  cluster_hold_gil(c);
-  struct results *r = cluster_analyse(c, NULL);
-  const char *action = finding_of(r, "TIMING.JITTER")->action;
-  assert_int_equal(r->n_other_work, 1);
-  assert_non_null(strstr(action, "what another thread does at me/train.py:40"));
-  assert_non_null(strstr(action, "a process of its own"));
-  assert_null(strstr(action, "in the background"));
-  cluster_end(r, c);
-}
-
-static void long_steps_that_compile_are_told(void **state) {
-  (void)state;
-  for (u32 compiles = 0; compiles < 2; compiles++) {
-    struct cluster *c = long_at_line();
-    cluster_call_library(
-        c, 1, compiles ? "torch/_dynamo/convert_frame.py" : "torch/_dynamo/eval_frame.py",
-        "_compile.<locals>.compile_inner");
-    struct results *r = cluster_analyse(c, NULL);
-    const struct finding *found = finding_of(r, "TIMING.JITTER");
-    assert_non_null(found);
-    assert_int_equal(compiles, strstr(found->evidence, "in torch.compile for 100 %") != NULL);
-    assert_int_equal(compiles, strstr(found->action, "At me/train.py:20 torch.compile") != NULL);
-    cluster_end(r, c);
   }
 }
 
@@ -353,78 +262,6 @@ static void what_a_line_takes_more_is_compiling(void **state) {
   }
 }
 
-/* Of the long steps most are at line 20, the others have more to compute: in how many it is, and
- * for how long there, is told, but not that these steps are long for it. */
-static void line_of_some_long_steps_is_counted(void **state) {
-  static i64 late[STEPS * RANKS];
-  (void)state;
-  u32 seed = 3, at_line = 0, longer = 0;
-  struct cluster_options o = healthy_cpu();
-  for (u32 s = 0; s < STEPS; s++) {
-    bool is_at_line = uniform_share(&seed) < 0.15, computes = s % 10 == 9;
-    for (u32 r = 0; r < RANKS; r++)
-      late[s * RANKS + r] = is_at_line ? 120 * MS : 0;
-    at_line += is_at_line && s >= 2;
-    longer += (is_at_line || computes) && s >= 2;
-  }
-  o.ranks = RANKS;
-  o.steps = STEPS;
-  o.late_input = late;
-  o.slow_step = 100 * MS;
-  struct cluster *c = cluster_new(&o);
-  cluster_sample(c, late, 0, 10 * MS, 1);
-  struct results *r = cluster_analyse(c, NULL);
-  const struct finding *found = finding_of(r, "TIMING.JITTER");
-  char text[256];
-  assert_non_null(found);
-  assert_null(strstr(found->title, "train.py"));
-  snprintf(text, sizeof(text), "train.py:20 (log): in %u of these %u steps, 12", at_line, longer);
-  if (!strstr(found->evidence, text))
-    fail_msg("%s: not %s", found->evidence, text);
-  cluster_end(r, c);
-}
-
-/* In steps at random all ranks are at line 20 for 100 ms; a look each 400 ms. NULL: no line is
- * said. */
-static const char *said_of_rare_looks(u32 steps, u32 share, struct cluster **c,
-                                      struct results **r) {
-  static i64 late[1000 * RANKS];
-  struct cluster_options o = healthy_cpu();
-  u32 seed = 3;
-  for (u32 s = 0; s < steps; s++) {
-    bool is_long = uniform_share(&seed) * 100 < share;
-    for (u32 k = 0; k < RANKS; k++)
-      late[s * RANKS + k] = is_long ? 100 * MS : 0;
-  }
-  o.ranks = RANKS;
-  o.steps = steps;
-  o.late_input = late;
-  *c = cluster_new(&o);
-  cluster_sample(*c, late, 0, 400 * MS, 7);
-  *r = cluster_analyse(*c, NULL);
-  return finding_of(*r, "TIMING.JITTER")->evidence;
-}
-
-/* Where looks are too rare for a line, the report says how many more steps would tell: so many more
- * do. */
-static void steps_that_would_tell(void **state) {
-  struct cluster *c;
-  struct results *r;
-  double more = 0;
-  (void)state;
-  const char *said = said_of_rare_looks(24, 25, &c, &r);
-  const char *about = strstr(said, "about ");
-  if (!about)
-    fail_msg("%s", said);
-  assert_null(strstr(said, "train.py"));
-  assert_int_equal(sscanf(about, "about %lf more steps would", &more), 1);
-  cluster_end(r, c);
-  said = said_of_rare_looks(24 + (u32)more, 25, &c, &r);
-  if (!strstr(said, "train.py:20 (log)"))
-    fail_msg("%g more steps: %s", more, said);
-  cluster_end(r, c);
-}
-
 /* A rank is late by 30 ms in most steps and by 400 ms in a third of them, at one line: its mean is
  * told, and what half of the steps stay below. */
 static void mean_and_median_are_told(void **state) {
@@ -436,7 +273,7 @@ static void mean_and_median_are_told(void **state) {
     late[s * RANKS + 2] = is_long ? 400 * MS : 30 * MS;
     long_steps += is_long && s >= 2;
   }
-  struct cluster *c = late_ranks(RANKS, 0, late, late, 1);
+  struct cluster *c = cluster_late(STEPS, RANKS, 0, late, late, 1);
   struct results *r = cluster_analyse(c, NULL);
   const struct rank_result *rank = &r->ranks[2];
   double share = (double)long_steps / (STEPS - 2), mean = 30 + 370 * share;
@@ -457,7 +294,7 @@ static void where_peers_wait_is_told(void **state) {
     memset(late, 0, sizeof(late));
     for (u32 s = every - 1; s < STEPS; s += every)
       late[s * RANKS + 2] = 100 * MS;
-    struct cluster *c = late_ranks(RANKS, 0, late, late, 1);
+    struct cluster *c = cluster_late(STEPS, RANKS, 0, late, late, 1);
     struct results *r = cluster_analyse(c, NULL);
     const struct finding *found = finding_of(r, "DIST.STRAGGLER");
     assert_non_null(found);
@@ -502,7 +339,7 @@ static void line_that_calls_it_all_is_named(void **state) {
   for (u32 s = 9; s < STEPS; s += 10)
     for (u32 r = 0; r < RANKS; r++)
       late[s * RANKS + r] = 300 * MS;
-  struct cluster *c = late_ranks(RANKS, 0, late, late, 1);
+  struct cluster *c = cluster_late(STEPS, RANKS, 0, late, late, 1);
   cluster_call_function(c, "write", "save");
   struct results *r = cluster_analyse(c, NULL);
   const struct finding *found = finding_of(r, "TIMING.JITTER");
@@ -563,7 +400,7 @@ static void what_the_last_of_each_step_runs_is_named(void **state) {
     bool same = seed % 2;
     at_random(seed, late);
     at_random(same ? seed : seed + 100, seen);
-    struct cluster *c = late_ranks(RANKS, 0.02, late, seen, seed);
+    struct cluster *c = cluster_late(STEPS, RANKS, 0.02, late, seen, seed);
     struct results *r = cluster_analyse(c, NULL);
     const struct finding *found = finding_of(r, "DIST.LOAD_IMBALANCE");
     assert_non_null(found);
@@ -583,14 +420,8 @@ int main(void) {
       cmocka_unit_test(a_line_of_the_first_of_each_host_is_of_no_rank),
       cmocka_unit_test(lines_at_random_are_of_no_rank),
       cmocka_unit_test(few_stays_of_one_of_two_ranks_are_named_at_a_distance),
-      cmocka_unit_test(who_holds_the_gil_in_long_steps_is_told),
-      cmocka_unit_test(the_call_that_only_some_steps_make_is_told),
-      cmocka_unit_test(the_thread_that_holds_up_some_steps_is_looked_at),
-      cmocka_unit_test(long_steps_that_compile_are_told),
       cmocka_unit_test(what_loses_the_core_comes_before_what_then_waits_for_one),
       cmocka_unit_test(what_a_line_takes_more_is_compiling),
-      cmocka_unit_test(line_of_some_long_steps_is_counted),
-      cmocka_unit_test(steps_that_would_tell),
       cmocka_unit_test(mean_and_median_are_told),
       cmocka_unit_test(where_peers_wait_is_told),
       cmocka_unit_test(a_straggler_has_the_line_of_its_long_steps),

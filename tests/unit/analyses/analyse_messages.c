@@ -10,9 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 /* clang-format on */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyse_cluster.h"
 #include "base/intervals.h"

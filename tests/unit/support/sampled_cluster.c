@@ -140,3 +140,16 @@ void cluster_call_library(struct cluster *c, u32 stack, const char *file, const 
     c->timelines[r].call_sites = sites;
   }
 }
+
+struct cluster *cluster_late(u32 steps, u32 ranks, double noise, const i64 *late, const i64 *seen,
+                             u32 seed) {
+  struct cluster_options o = healthy_cpu();
+  o.ranks = ranks;
+  o.steps = steps;
+  o.noise = noise;
+  o.seed = seed;
+  o.late_input = late;
+  struct cluster *c = cluster_new(&o);
+  cluster_sample(c, seen, 0, 10 * MS, seed);
+  return c;
+}

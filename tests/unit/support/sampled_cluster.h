@@ -11,8 +11,13 @@
  * `apart`, from 5 ms on or, with a seed, from a random moment on. */
 void cluster_sample(struct cluster *c, const i64 *slow, i64 other, i64 apart, u32 seed);
 
-/* After that: where ranks are slow they are at the lines of the function `inner` in turn, called at
- * line 100 by `outer`, which does nothing else. */
+/* A cluster whose ranks are late by `late` before each step's work, which varies by `noise`, and at
+ * line 20 for as long as in `seen`; a look each 10 ms. */
+struct cluster *cluster_late(u32 steps, u32 ranks, double noise, const i64 *late, const i64 *seen,
+                             u32 seed);
+
+/* After cluster_sample(): where ranks are slow they are at the lines of the function `inner` in
+ * turn, called at line 100 by `outer`, which does nothing else. */
 void cluster_call_function(struct cluster *c, const char *inner, const char *outer);
 
 /* After cluster_sample(): all are always at line 20, which is called at line 40 where ranks are
