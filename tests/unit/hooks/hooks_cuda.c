@@ -8,12 +8,14 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "hooks_fakes.h"
 #include "hooks_trace.h"
 #include "record/process_trace.h"
+#include "record/tick_clock.h"
 
 /* Entry points of the runtime that its header does not declare. */
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
@@ -403,13 +405,20 @@ static void who_asks_until_it_is_over_waits(void **state) {
   assert_int_equal(waits_of_asking(0, event, false), 0);
   assert_int_equal(waits_of_asking(9, event, true), 0);
   fake_behaviour = not_ready;
-  for (u32 i = 0; i < 9; i++)
+  u64 last_end = tscope_ticks();
+  for (u32 i = 0; i < 9; i++, usleep(1000))
     for (u32 k = 0; k < 3; k++)
       cudaEventQuery((cudaEvent_t)(uintptr_t)(0x1110 * (k + 1)));
-  fake_behaviour = NULL;
   for (u32 k = 0; k < 3; k++) {
+    usleep(1000);
+    u64 asked = tscope_ticks();
+    fake_behaviour = NULL;
     cudaEventQuery((cudaEvent_t)(uintptr_t)(0x1110 * (k + 1)));
+    fake_behaviour = not_ready;
     assert_int_equal(LAST(SYNC, sync).object, 0x111 * (k + 1));
+    u64 ns = tscope_ns_of_ticks(LAST(SYNC, sync).dur << tscope_clock.shift);
+    assert_in_range(ns, k ? 1000000 : 10000000, tscope_ns_of_ticks(tscope_ticks() - last_end));
+    last_end = asked;
   }
   fake_behaviour = not_ready;
   for (u32 i = 0; i < 9; i++)

@@ -184,17 +184,7 @@ static void the_start_before_is_counted(void **state) {
   live_run_close(&run);
 }
 
-static int make_folder(void **state) {
-  (void)state;
-  scratch_make(folder);
-  return 0;
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  scratch_remove(folder);
-  return 0;
-}
+SCRATCH_OF_GROUP(folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

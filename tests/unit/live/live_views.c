@@ -469,17 +469,7 @@ static void steps_are_found_as_in_the_report(void **state) {
   check_passes(20, false, false, "forward passes", 20);
 }
 
-static int make_folder(void **state) {
-  (void)state;
-  scratch_make(folder);
-  return 0;
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  scratch_remove(folder);
-  return 0;
-}
+SCRATCH_OF_GROUP(folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

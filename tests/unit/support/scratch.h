@@ -47,3 +47,16 @@ static inline void scratch_remove(const char *folder) {
   if (nftw(folder, scratch_remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
     scratch_fail(folder);
 }
+
+/* Defines set-up and tear-down of a group of tests that share such a folder. */
+#define SCRATCH_OF_GROUP(folder)                                                                   \
+  static int make_folder(void **state) {                                                           \
+    (void)state;                                                                                   \
+    scratch_make(folder);                                                                          \
+    return 0;                                                                                      \
+  }                                                                                                \
+  static int remove_folder(void **state) {                                                         \
+    (void)state;                                                                                   \
+    scratch_remove(folder);                                                                        \
+    return 0;                                                                                      \
+  }
