@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
-#include "base/quantity.h"
 #include "base/texts.h"
 #include "base/vector.h"
 #include "report/selection.h"

@@ -2,8 +2,8 @@
  *
  * The tables of documents and manual pages, made from the code, for scripts/doc_tables.py:
  * print_tables variables | records | values | fields | inputs | hosts | findings | settings |
- * report-options | top-options | reduce-options | version. `settings` and the options are in roff,
- * for the manual pages.
+ * report-options | top-options | reduce-options | stacks-options | version. `settings` and the
+ * options are in roff, for the manual pages.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -244,7 +244,7 @@ int main(int argc, char **argv) {
     }
   fputs("print_tables variables | records | values | fields | inputs | hosts | findings | "
         "settings | report-options | "
-        "top-options | reduce-options | version\n",
+        "top-options | reduce-options | stacks-options | version\n",
         stderr);
   return 2;
 }

@@ -4,7 +4,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyses/convergence/convergence.h"
 #include "analyses/thresholds.h"

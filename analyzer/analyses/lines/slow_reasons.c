@@ -6,7 +6,6 @@
  * both, weighted by their errors.
  */
 #include <math.h>
-#include <stddef.h>
 
 #include "analyses/lines/slow_parts.h"
 #include "base/checked_memory.h"

@@ -167,7 +167,6 @@ static void add_work(struct analysis *a, struct long_steps *steps, const struct 
   work->collective = kind->op ? op_name(kind->op) : NULL;
   work->what = describe_work(a->arena, work, kind->content);
   work->steps = describe_steps(a->arena, work->step, kind->n);
-  work->name = work_name(a->arena, work);
 }
 
 /* Kinds that the records show by what the steps contain. */

@@ -5,7 +5,6 @@
  * hidden, and must not be added to the others.
  */
 #include <math.h>
-#include <stddef.h>
 
 #include "analyses/analyses.h"
 #include "analyses/queries.h"

@@ -14,8 +14,7 @@
 void step_kernels_prepare(struct analysis *a) {
   size_t cells = size_product(a->model->n_ranks, a->n_steps);
   a->kernels_in = arena_array(a->arena, cells, sizeof(*a->kernels_in));
-  for (size_t i = 0; i < cells; i++)
-    a->kernels_in[i] = NAN;
+  FILL(a->kernels_in, cells, NAN);
 }
 
 void step_kernels_rank(struct analysis *a, const struct timeline *t) {

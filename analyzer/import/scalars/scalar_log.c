@@ -201,7 +201,6 @@ static void read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *
   while (log_next_line(&at, text + n, &line, &length)) {
     if (budget_is_over())
       return;
-    log->lines += length > 0;
     if (kind == SCALAR_LOG_LINES && length && line[strspn(line, " \t")] == '{')
       read_json_line(log, line, length);
     else if (length)
@@ -274,7 +273,6 @@ static int read_table(struct scalar_log *log, char *text, size_t n, char *why, s
   while (n_columns < MOST_COLUMNS && (cell = next_cell(&heads, line + length, separator)))
     columns[n_columns++] = (struct column){cell, scalar_role_of(cell)};
   while (!budget_is_over() && log_next_line(&at, text + n, &line, &length)) {
-    log->lines += length > 0;
     if (length)
       read_row(log, line, length, separator, columns, n_columns);
   }

@@ -25,9 +25,9 @@ struct scalar_log {
   struct arena *arena; /* names live in it */
   VECTOR(struct scalar) values;
   VECTOR(const char *) names;
-  bool more_names;             /* than are read */
-  u64 lines, unreadable_lines; /* of JSON and tables: that could not be read */
-  char damage[160];            /* of the last event file, to follow its name; else empty */
+  bool more_names;      /* than are read */
+  u64 unreadable_lines; /* of JSON and tables */
+  char damage[160];     /* of the last event file, to follow its name; else empty */
 };
 
 /* What the beginning of a file looks like. */

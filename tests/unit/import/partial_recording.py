@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from training_recording import (STREAM, Expecting, as_fast, copy_and_gather, gather_layers, job, pass_around, pass_stages, report_of,
+from training_recording import (STREAM, Expecting, as_fast, gather_layers, job, pass_around, pass_stages, report_of,
                                 report_on, run, write)
 
 

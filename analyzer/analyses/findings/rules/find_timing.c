@@ -3,7 +3,6 @@
  * Training that waits for its input, and phases that take more than their share.
  */
 #include <math.h>
-#include <stddef.h>
 
 #include "analyses/findings/findings.h"
 #include "analyses/gpu/kernel_times.h"
