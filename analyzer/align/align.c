@@ -65,9 +65,9 @@ static void choose_root(struct aligner *aligner) {
     first[aligner->domains.of[r]] = r;
   for (u32 r = 0; r < n; r++)
     sets_join(set, r, first[aligner->domains.of[r]]);
-  for (u32 s = 0; s < aligner->samples.n; s++)
-    for (u32 k = 0; k < aligner->samples.at[s].n; k++)
-      join_members(model, &model->collectives[aligner->samples.at[s].collectives[k]], set);
+  FOR_EACH(aligner->samples.at, aligner->samples.n, sample)
+    for (u32 k = 0; k < sample->n; k++)
+      join_members(model, &model->collectives[sample->collectives[k]], set);
   for (u32 r = 0; r < n; r++)
     size[set_of(set, r)]++;
   aligner->root = aligner->domains.of[NUMBER_OF_LARGEST(0, n, r, size[r])];
@@ -197,8 +197,8 @@ static void report_errors(struct aligner *aligner) {
   for (u32 r = 0; r < model->n_ranks; r++) /* of a domain that is not on the axis: NAN */
     if (!model->ranks[r].clock.aligned)
       aligner->fits[aligner->domains.of[r]].error_ns = NAN;
-  for (u32 d = 0; d < aligner->domains.n; d++) {
-    double error_us = aligner->fits[d].error_ns / 1e3;
+  FOR_EACH(aligner->fits, aligner->domains.n, one) {
+    double error_us = one->error_ns / 1e3;
     if (isnan(error_us))
       continue;
     second = fmax(second, fmin(error_us, largest));

@@ -16,19 +16,19 @@ ORDER_BY(by_x, struct bound, UP(x))
 static u32 keep_hull(struct bound *at, u32 n, double sign) {
   u32 kept = 0;
   SORT(at, n, by_x);
-  for (u32 i = 0; i < n; i++) {
-    while (kept && at[kept - 1].x == at[i].x && sign * at[kept - 1].y >= sign * at[i].y)
+  FOR_EACH(at, n, one) {
+    while (kept && at[kept - 1].x == one->x && sign * at[kept - 1].y >= sign * one->y)
       kept--;
-    if (kept && at[kept - 1].x == at[i].x)
+    if (kept && at[kept - 1].x == one->x)
       continue;
     while (kept >= 2) {
       const struct bound *a = &at[kept - 2], *b = &at[kept - 1];
-      double turn = (b->x - a->x) * (at[i].y - a->y) - (b->y - a->y) * (at[i].x - a->x);
+      double turn = (b->x - a->x) * (one->y - a->y) - (b->y - a->y) * (one->x - a->x);
       if (sign * turn > 0)
         break;
       kept--;
     }
-    at[kept++] = at[i];
+    at[kept++] = *one;
   }
   return kept;
 }
@@ -36,15 +36,15 @@ static u32 keep_hull(struct bound *at, u32 n, double sign) {
 /* The most (or least) that a line of this slope may be at x. */
 static double most_at(const struct bounds *bounds, double slope, double x) {
   double most = INFINITY;
-  for (u32 i = 0; i < bounds->most.n; i++)
-    most = fmin(most, bounds->most.at[i].y + slope * (x - bounds->most.at[i].x));
+  FOR_EACH(bounds->most.at, bounds->most.n, one)
+    most = fmin(most, one->y + slope * (x - one->x));
   return most;
 }
 
 static double least_at(const struct bounds *bounds, double slope, double x) {
   double least = -INFINITY;
-  for (u32 i = 0; i < bounds->least.n; i++)
-    least = fmax(least, bounds->least.at[i].y + slope * (x - bounds->least.at[i].x));
+  FOR_EACH(bounds->least.at, bounds->least.n, one)
+    least = fmax(least, one->y + slope * (x - one->x));
   return least;
 }
 
@@ -110,10 +110,10 @@ bool clock_bounds_solve(struct bounds *bounds, double x0, double x1, struct cloc
   double widest = best_slope(bounds, WIDEST, -MOST_DRIFT, MOST_DRIFT, middle);
   double room = goal(bounds, WIDEST, widest, middle);
   if (room < 0) {
-    for (u32 i = 0; i < bounds->least.n; i++)
-      bounds->least.at[i].y += room;
-    for (u32 i = 0; i < bounds->most.n; i++)
-      bounds->most.at[i].y -= room;
+    FOR_EACH_CHANGED(bounds->least.at, bounds->least.n, each)
+      each->y += room;
+    FOR_EACH_CHANGED(bounds->most.at, bounds->most.n, one)
+      one->y -= room;
   }
   double from = edge_slope(bounds, widest, -MOST_DRIFT, middle);
   double to = edge_slope(bounds, widest, MOST_DRIFT, middle);

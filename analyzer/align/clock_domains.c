@@ -96,8 +96,8 @@ static void renumber(struct clock_domains *domains, const struct model *model, c
   SCOPED u32 *number = memory_zeroed(domains->n, sizeof(*number));
   u32 n = 0;
   domains->confirmed = true;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    members[domains->of[r]]++;
+  FOR_EACH(domains->of, model->n_ranks, each)
+    members[*each]++;
   for (u32 r = 0; r < model->n_ranks; r++) {
     u32 old = domains->of[r];
     bool shares = members[old] > 1 && !split[old];
@@ -120,9 +120,9 @@ void clock_domains_find(struct clock_domains *domains, const struct model *model
                         .against = arena_array(arena, domains->n, sizeof(u32)),
                         .confirmed = arena_array(arena, model->n_ranks, sizeof(bool))};
   bool *split = arena_array(arena, domains->n, sizeof(*split));
-  for (u32 s = 0; s < samples->n; s++)
-    for (u32 k = 0; k < samples->at[s].n && !samples->at[s].messages; k++)
-      look_at_collective(&trial, domains, model, samples->at[s].collectives[k]);
+  FOR_EACH(samples->at, samples->n, sample)
+    for (u32 k = 0; k < sample->n && !sample->messages; k++)
+      look_at_collective(&trial, domains, model, sample->collectives[k]);
   for (u32 d = 0; d < domains->n; d++)
     split[d] = trial.against[d] > MOST_CONTRADICTIONS * trial.looked[d];
   renumber(domains, model, split, trial.confirmed);

@@ -403,15 +403,15 @@ static void forget_ties(struct ties *ties) {
  * how many. */
 static u32 place_next(struct fitter *fitter, bool messages) {
   u32 placed = 0, n = fitter->domains->n;
-  for (u32 d = 0; d < n; d++)
-    forget_ties(&fitter->ties[d]);
+  FOR_EACH_CHANGED(fitter->ties, n, ty)
+    forget_ties(ty);
   for (u32 s = 0; s < fitter->samples->n; s++) {
     const struct clock_sample *sample = &fitter->samples->at[s];
-    for (u32 k = 0; k < sample->n; k++)
+    FOR_EACH(sample->collectives, sample->n, collective)
       if (!sample->messages)
-        tie_collective(fitter, sample->collectives[k], s);
+        tie_collective(fitter, *collective, s);
       else if (messages)
-        tie_message(fitter, sample->collectives[k], s);
+        tie_message(fitter, *collective, s);
   }
   parallel_for(n, n < WORTH_A_THREAD ? 1 : fitter->threads, try_to_place, fitter);
   for (u32 d = 0; d < n; d++) {
@@ -422,8 +422,8 @@ static u32 place_next(struct fitter *fitter, bool messages) {
 }
 
 static void read_facts(struct fitter *fitter, u32 root) {
-  for (u32 d = 0; d < fitter->domains->n; d++)
-    fitter->ties[d] = (struct ties){.begin = INT64_MAX};
+  FOR_EACH_CHANGED(fitter->ties, fitter->domains->n, ty)
+    *ty = (struct ties){.begin = INT64_MAX};
   for (u32 r = 0; r < fitter->model->n_ranks; r++) {
     struct ties *ties = &fitter->ties[fitter->domains->of[r]];
     const struct clock_facts *facts = &fitter->facts[r];
@@ -452,8 +452,8 @@ void clock_fit_domains(const struct model *model, const struct clock_facts *fact
   u32 left = domains->n - 1, placed;
   while (left && ((placed = place_next(&fitter, false)) || (placed = place_next(&fitter, true))))
     left -= placed;
-  for (u32 d = 0; d < domains->n; d++) {
-    FREE_EACH(&fitter.ties[d], bounds.least.at, bounds.most.at, ends.at);
+  FOR_EACH(fitter.ties, domains->n, ty) {
+    FREE_EACH(ty, bounds.least.at, bounds.most.at, ends.at);
   }
   FREE_EACH(&fitter, ties, parts, is_new);
 }

@@ -72,11 +72,11 @@ static u32 class_key(const struct collective *collective) {
 static struct class *class_of(struct class *classes, const struct collective *collective) {
   struct class *of_comm = classes + (size_t)collective->comm * MOST_CLASSES;
   u32 key = class_key(collective);
-  for (u32 i = 0; i < MOST_CLASSES; i++) {
-    if (of_comm[i].key == 0)
-      of_comm[i].key = key;
-    if (of_comm[i].key == key)
-      return &of_comm[i];
+  FOR_EACH_CHANGED(of_comm, MOST_CLASSES, one) {
+    if (one->key == 0)
+      one->key = key;
+    if (one->key == key)
+      return one;
   }
   return NULL;
 }
@@ -89,14 +89,14 @@ static void make_samples(struct samples *samples, const struct model *model, str
     u32 used = 0;
     while (used < MOST_CLASSES && of_comm[used].key)
       used++;
-    for (u32 i = 0; i < used; i++) {
+    FOR_EACH_CHANGED(of_comm, used, item) {
       u32 wanted = MOST_SAMPLED / used;
-      wanted = MIN(of_comm[i].count, wanted);
-      of_comm[i].sample = &samples->at[samples->n++];
-      *of_comm[i].sample =
+      wanted = MIN(item->count, wanted);
+      item->sample = &samples->at[samples->n++];
+      *item->sample =
           (struct clock_sample){.on_host = model->comms[c].backend != TSCOPE_BACKEND_NCCL,
                                 .collectives = arena_array(arena, wanted, sizeof(u32))};
-      of_comm[i].sample->n = wanted;
+      item->sample->n = wanted;
     }
   }
 }
@@ -204,8 +204,8 @@ struct member_times member_times_of(const struct model *model,
 static void measure_times(struct clock_sample *sample, const struct model *model) {
   i64 shortest[2 * MOST_SAMPLED], longest[2 * MOST_SAMPLED];
   u32 n = 0;
-  for (u32 k = 0; k < sample->n; k++) {
-    struct member_times times = member_times_of(model, &model->collectives[sample->collectives[k]]);
+  FOR_EACH(sample->collectives, sample->n, collective) {
+    struct member_times times = member_times_of(model, &model->collectives[*collective]);
     if (times.shortest == NS_UNKNOWN)
       continue;
     shortest[n] = times.shortest;
@@ -219,8 +219,8 @@ void samples_collect(struct samples *samples, const struct model *model, struct 
   *samples = (struct samples){0};
   choose_collectives(samples, model, arena);
   add_messages(samples, model, arena);
-  for (u32 s = 0; s < samples->n; s++)
-    measure_times(&samples->at[s], model);
+  FOR_EACH_CHANGED(samples->at, samples->n, sample)
+    measure_times(sample, model);
 }
 
 void samples_mean_times(const struct samples *samples, double *transfer_us, double *waiting_us) {

@@ -29,8 +29,8 @@ static void carry_flops(struct rank_flops *flops, struct carrier *c) {
 }
 
 void rank_summary_carry(struct rank_summary *sum, struct carrier *c) {
-  for (u32 i = 0; i < SPAN_KINDS; i++)
-    CARRY(c, &sum->spans[i]);
+  FOR_EACH_CHANGED(sum->spans, SPAN_KINDS, span)
+    CARRY(c, span);
   CARRY_EACH(c, sum, on_gpu, has_compute, has_comm, has_memcpy, has_cpu_times, has_phases,
              has_input, steps, steps_overwritten, steps_untimed, steps_left_out, steps_unseen,
              total, compute, exposed_comm, exposed_memcpy, idle, other_steps, data, data_stall,

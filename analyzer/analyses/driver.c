@@ -44,8 +44,8 @@ struct rank_loop {
 };
 
 static void count_spans(struct rank_summary *sum, const struct timeline *timeline) {
-  for (u32 i = 0; i < timeline->n_spans; i++)
-    sum->spans[timeline->spans[i].kind]++;
+  FOR_EACH(timeline->spans, timeline->n_spans, span)
+    sum->spans[span->kind]++;
 }
 
 static int load_timeline(struct analysis *a, u32 rank, struct timeline *timeline) {
@@ -64,14 +64,13 @@ static void find_in_timeline(struct analysis *a, const struct timeline *timeline
   count_spans(sum, timeline);
   gpu_gaps_find(timeline, &gaps);
   sum->gaps = &gaps;
-  for (size_t i = 0; i < ANALYSES; i++) {
-    if (!analyses[i].per_rank)
+  FOR_EACH(analyses, ANALYSES, analyse) {
+    if (!analyse->per_rank)
       continue;
     if (keeps)
-      CARRY_PART(keeps, analyses[i].per_rank(a, timeline);
-                 analyses[i].carry(a, timeline->rank, keeps));
+      CARRY_PART(keeps, analyse->per_rank(a, timeline); analyse->carry(a, timeline->rank, keeps));
     else
-      analyses[i].per_rank(a, timeline);
+      analyse->per_rank(a, timeline);
   }
   sum->gaps = NULL;
   free(gaps.at);
@@ -138,9 +137,9 @@ static void analyse_rank(void *user, u32 rank, unsigned worker) {
 /* False if what damaged summaries have left among the sums makes all of them useless. */
 static bool run_all(struct analysis *a, bool *damaged) {
   struct rank_loop loop = {.a = a, .damaged = damaged};
-  for (size_t i = 0; i < ANALYSES; i++)
-    if (analyses[i].prepare)
-      analyses[i].prepare(a);
+  FOR_EACH(analyses, ANALYSES, analyse)
+    if (analyse->prepare)
+      analyse->prepare(a);
   if (a->options->keeper)
     a->keeps = arena_array(a->arena, a->model->n_ranks, sizeof(struct carrier *));
   parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
@@ -156,9 +155,9 @@ static bool run_all(struct analysis *a, bool *damaged) {
 static void free_sums(struct analysis *a) {
   if (a->timeline_of_rank0)
     a->source.release(a->timeline_of_rank0);
-  for (size_t i = 0; i < ANALYSES; i++)
-    if (analyses[i].release)
-      analyses[i].release(a);
+  FOR_EACH(analyses, ANALYSES, analyse)
+    if (analyse->release)
+      analyse->release(a);
   a->timeline_of_rank0 = NULL;
   a->graph = NULL;
   a->kernel_names = a->options->kernel_names;

@@ -125,8 +125,8 @@ static void add_step_end_coverage(struct analysis *a) {
 static void add_look_up_coverage(struct analysis *a) {
   double seen = 0, all = 0;
   const char *other = NULL;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const char *lines = a->model->ranks[i].info[TSCOPE_INFO_LOOKED_UP];
+  FOR_EACH(a->model->ranks, a->model->n_ranks, each) {
+    const char *lines = each->info[TSCOPE_INFO_LOOKED_UP];
     for (struct named_value one; next_named_value(&lines, &one);) {
       bool is_seen = one.value && text_is_piece("seen", one.value, (size_t)one.of_value);
       all += one.value != NULL;

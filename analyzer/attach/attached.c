@@ -31,14 +31,14 @@ static int list_threads(struct process_look *l, u32 *tids) {
     return -ESRCH;
   n = MIN(n, THREADS_MOST);
   stacks->threads = arena_array(l->arena, size_sum(n, THREADS_MOST), sizeof(*stacks->threads));
-  for (u32 i = 0; i < n; i++) {
+  FOR_EACH(tids, n, tid) {
     struct thread_state state;
-    if (!thread_state_read(l->pid, tids[i], &state))
+    if (!thread_state_read(l->pid, *tid, &state))
       continue;
     stacks->threads[stacks->n_threads++] =
-        (struct stalled_thread){.tid = tids[i],
+        (struct stalled_thread){.tid = *tid,
                                 .state = state.state,
-                                .main = tids[i] == (u32)l->pid,
+                                .main = *tid == (u32)l->pid,
                                 .name = copy_text(l->arena, state.name),
                                 .wait = copy_text(l->arena, state.wait),
                                 .call = copy_text(l->arena, state.call),
@@ -93,8 +93,8 @@ static void read_stack(struct process_look *l, const struct python_thread *from)
   thread->moved = n < 0 || read_frames(l, from->state, l->again, &cut) != n ||
                   !same_frames(l->frames, l->again, n);
   thread->frames = arena_array(l->arena, n > 0 ? (u32)n : 0, sizeof(*thread->frames));
-  for (int i = 0; i < n; i++) {
-    struct call_frame *frame = python_call_frame(l->arena, &l->python, l->pid, &l->frames[i]);
+  FOR_EACH(l->frames, n, one) {
+    struct call_frame *frame = python_call_frame(l->arena, &l->python, l->pid, one);
     thread->frames[thread->n_frames++] = frame;
   }
 }

@@ -56,9 +56,9 @@ static const Elf64_Ehdr *header_of(const struct image *image) {
 /* The address of the file's first byte, as it was linked; 0 also if there is none. */
 static u64 first_address(const struct image *image, const Elf64_Ehdr *header) {
   const Elf64_Phdr *parts = (const void *)(image->file + header->e_phoff);
-  for (u32 i = 0; i < header->e_phnum; i++)
-    if (parts[i].p_type == PT_LOAD)
-      return parts[i].p_vaddr - parts[i].p_offset;
+  FOR_EACH(parts, header->e_phnum, part)
+    if (part->p_type == PT_LOAD)
+      return part->p_vaddr - part->p_offset;
   return 0;
 }
 
@@ -71,11 +71,10 @@ static u64 find_symbol_in(const struct image *image, const Elf64_Shdr *symbols,
   const Elf64_Sym *list = (const void *)(image->file + symbols->sh_offset);
   const char *texts = (const char *)image->file + names->sh_offset;
   size_t length = strlen(name) + 1;
-  for (u64 i = 0; i < symbols->sh_size / sizeof(*list); i++)
-    if (list[i].st_value && list[i].st_name < names->sh_size &&
-        length <= names->sh_size - list[i].st_name &&
-        memcmp(texts + list[i].st_name, name, length) == 0)
-      return list[i].st_value + image->bias;
+  FOR_EACH(list, symbols->sh_size / sizeof(*list), one)
+    if (one->st_value && one->st_name < names->sh_size && length <= names->sh_size - one->st_name &&
+        memcmp(texts + one->st_name, name, length) == 0)
+      return one->st_value + image->bias;
   return 0;
 }
 

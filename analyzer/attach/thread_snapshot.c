@@ -70,9 +70,9 @@ static u64 stack_pointer(const struct user_regs_struct *registers) {
 /* Page by page: the kernel copies as many as there are. */
 static ssize_t read_pages(pid_t pid, u64 at, void *to, size_t bytes) {
   struct iovec pages[STACK_PAGES], local = {to, bytes};
-  for (int i = 0; i < STACK_PAGES; i++) {
+  FOR_EACH_CHANGED(pages, STACK_PAGES, one) {
     size_t part = PAGE - at % PAGE;
-    pages[i] = (struct iovec){(void *)(uintptr_t)at, part};
+    *one = (struct iovec){(void *)(uintptr_t)at, part};
     at += part;
   }
   return process_vm_readv(pid, &local, 1, pages, STACK_PAGES, 0);

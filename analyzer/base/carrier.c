@@ -23,8 +23,8 @@ void carrier_free(struct carrier *c) {
 
 static void write_bytes(struct carrier *c, const void *bytes, size_t n) {
   const u8 *from = bytes;
-  for (size_t i = 0; i < n; i++)
-    VECTOR_PUSH(&c->written, from[i]);
+  FOR_EACH(from, n, one)
+    VECTOR_PUSH(&c->written, *one);
 }
 
 static bool read_bytes(struct carrier *c, void *bytes, size_t n) {

@@ -46,8 +46,8 @@ void intervals_subtract(struct arena *arena, const struct intervals *a, const st
     return;
   out->at = arena_array(arena, size_sum(a->n, b->n), sizeof(*out->at));
   u32 j = 0;
-  for (u32 i = 0; i < a->n; i++) {
-    i64 from = a->at[i].start, end = a->at[i].end;
+  FOR_EACH(a->at, a->n, each) {
+    i64 from = each->start, end = each->end;
     while (j < b->n && b->at[j].end <= from)
       j++;
     for (u32 k = j; k < b->n && b->at[k].start < end; k++) {

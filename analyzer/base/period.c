@@ -215,9 +215,9 @@ u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
   u32 found = 1;
   *first = 0;
   double smallest = 1;
-  for (u32 i = 0; i < n; i++)
-    if (gaps[i] > 0 && (gaps[i] < smallest || smallest == 1))
-      smallest = gaps[i];
+  FOR_EACH(gaps, n, gap)
+    if (*gap > 0 && (*gap < smallest || smallest == 1))
+      smallest = *gap;
   for (u32 i = 0; i < n; i++)
     logs[i] = log(fmax(gaps[i], smallest));
   for (u32 length = 2; length <= MOST_GAP_PERIOD && length * LEAST_REPEATS <= n; length++) {

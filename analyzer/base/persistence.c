@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/each.h"
 #include "base/statistics.h"
 
 #define SURE 0.8       /* standard errors: four of five */
@@ -71,8 +72,8 @@ static void clip(double *values, u32 n, double *scratch) {
   for (u32 i = 0; i < n; i++)
     scratch[i] = fabs(values[i]);
   double most = CLIPPED * median_of(scratch, n);
-  for (u32 i = 0; i < n; i++)
-    values[i] = fmax(-most, fmin(values[i], most));
+  FOR_EACH_CHANGED(values, n, value)
+    *value = fmax(-most, fmin(*value, most));
 }
 
 double chance_of_mean(double *values, u32 n, double correlation, double *scratch) {

@@ -14,8 +14,8 @@ u32 reordered_until(const u64 *a, const u64 *b, u32 n) {
     end--;
   if (end == n || end < 2 || end > MOST)
     return 0;
-  for (u32 i = 0; i < end; i++)
-    if (count(a, end, a[i]) != count(b, end, a[i]))
+  FOR_EACH(a, end, one)
+    if (count(a, end, *one) != count(b, end, *one))
       return 0;
   return end;
 }

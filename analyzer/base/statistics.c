@@ -91,8 +91,8 @@ static u32 find_break(const double *values, u32 n, double *smooth) {
   double all = 0, before = 0, most = -1;
   u32 at = 1;
   smooth_outliers(values, n, smooth);
-  for (u32 i = 0; i < n; i++)
-    all += smooth[i];
+  FOR_EACH(smooth, n, one)
+    all += *one;
   for (u32 i = 1; i < n; i++) {
     before += smooth[i - 1];
     double off = before - all * i / n, gain = off * off / ((double)i * (n - i));
@@ -162,9 +162,9 @@ static double beta_fraction(double a, double b, double x) {
     double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
     const double steps[] = {even, odd};
     double change = 1;
-    for (int i = 0; i < 2; i++) {
-      d = 1 + steps[i] * d;
-      c = 1 + steps[i] / c;
+    FOR_EACH(steps, 2, step) {
+      d = 1 + *step * d;
+      c = 1 + *step / c;
       d = 1 / (fabs(d) < tiny ? tiny : d);
       c = fabs(c) < tiny ? tiny : c;
       change = c * d;

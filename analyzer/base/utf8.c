@@ -65,9 +65,9 @@ const char *utf8_ascii_substitute(u32 code) {
       {0x258b, "="}, {0x258a, "="}, {0x2589, "#"}, {0x2581, "_"},   {0x2582, "."},  {0x2583, "-"},
       {0x2584, "="}, {0x2585, "+"}, {0x2586, "*"}, {0x2587, "#"},
   };
-  for (size_t i = 0; i < LENGTH_OF(substitutes); i++)
-    if (substitutes[i].code == code)
-      return substitutes[i].text;
+  FOR_EACH(substitutes, LENGTH_OF(substitutes), substitute)
+    if (substitute->code == code)
+      return substitute->text;
   return "?";
 }
 

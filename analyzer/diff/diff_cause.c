@@ -105,8 +105,8 @@ static bool find_rank_cause(struct diffing *d, double enough) {
   double *scratch = arena_array(&d->scratch, n_ranks, sizeof(*scratch));
   for (size_t part = 0; !odd && part < LENGTH_OF(own_parts); part++) {
     u32 n = 0;
-    for (u32 i = 0; i < n_ranks; i++) {
-      u32 rank = d->after->ranks[i].rank;
+    FOR_EACH(d->after->ranks, n_ranks, one) {
+      u32 rank = one->rank;
       changes[n] = (struct change){rank, mean_level(d, BEFORE, rank, own_parts[part].offset),
                                    mean_level(d, AFTER, rank, own_parts[part].offset)};
       n += !isnan(growth_ms(&changes[n]));
@@ -118,10 +118,10 @@ static bool find_rank_cause(struct diffing *d, double enough) {
   if (odd) {
     cause->ranks = arena_array(d->arena, odd, sizeof(*cause->ranks));
     cause->before_ms = cause->after_ms = 0;
-    for (u32 i = 0; i < odd; i++) {
-      cause->ranks[cause->n_ranks++] = changes[i].rank;
-      cause->before_ms += changes[i].before / odd;
-      cause->after_ms += changes[i].after / odd;
+    FOR_EACH(changes, odd, change) {
+      cause->ranks[cause->n_ranks++] = change->rank;
+      cause->before_ms += change->before / odd;
+      cause->after_ms += change->after / odd;
     }
     cause->text = describe_ranks_changed(d, cause, enough);
     cause->wait_before_ms = peers_wait_ms(d, BEFORE, cause);
@@ -190,11 +190,10 @@ static void noise_of_ranks(struct diffing *d) {
   double *values = arena_array(&d->scratch, d->out->n_runs, sizeof(*values));
   double *scratch = arena_array(&d->scratch, most_ranks, sizeof(*scratch));
   cause->p_value = 0;
-  for (u32 k = 0; k < cause->n_ranks; k++) {
+  FOR_EACH(cause->ranks, cause->n_ranks, each) {
     u32 n = 0;
     EACH_RUN(d, side, i)
-      values[n++] =
-          excess_ms(d->sides[side]->runs[i], cause->ranks[k], own_parts[part].offset, scratch);
+      values[n++] = excess_ms(d->sides[side]->runs[i], *each, own_parts[part].offset, scratch);
     double p = diff_compare(d, values).p_value;
     p *= (double)most_ranks * (double)n_parts; /* any rank and part could have been it */
     cause->p_value = p > cause->p_value || isnan(p) ? fmin(p, 1) : cause->p_value;

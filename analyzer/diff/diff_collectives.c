@@ -80,7 +80,7 @@ void diff_collectives(struct diffing *d) {
                     ADD_EACH(sum, more, row.before_per_step, row.after_per_step, timed_before,
                              sum_before, timed_after, sum_after));
   out->collectives = arena_array(d->arena, n, sizeof(*out->collectives));
-  for (u32 i = 0; i < n; i++)
-    out->collectives[out->n_collectives++] = finished(&kinds[i]);
+  FOR_EACH(kinds, n, kind)
+    out->collectives[out->n_collectives++] = finished(kind);
   SORT(out->collectives, n, by_difference);
 }

@@ -66,9 +66,9 @@ static bool all_request(const struct diffing *d, const struct setting *setting) 
 
 void diff_determinism(struct diffing *d) {
   char *list = NULL;
-  for (size_t i = 0; i < LENGTH_OF(settings); i++)
-    if (all_request(d, &settings[i]))
-      list = arena_list(d->arena, list, ", ", "%s", settings[i].name);
+  FOR_EACH(settings, LENGTH_OF(settings), setting)
+    if (all_request(d, setting))
+      list = arena_list(d->arena, list, ", ", "%s", setting->name);
   if (all_request(d, NULL))
     list = arena_list(d->arena, list, ", ", "the command line");
   d->out->determinism = list;

@@ -121,8 +121,8 @@ static void add_lists(struct entries *entries, const struct results *r, bool per
 static void add_levels(struct diffing *d, struct entries *entries, const struct results *r) {
   struct diff_level levels[MOST_NAMES];
   u32 n = d->several ? diff_levels(d, r->model, levels, MOST_NAMES) : 0;
-  for (u32 i = 0; i < n; i++)
-    add_listed(entries, DIFF_OF_VALUES, levels[i].name, UNIT_VALUE, levels[i].value);
+  FOR_EACH(levels, n, level)
+    add_listed(entries, DIFF_OF_VALUES, level->name, UNIT_VALUE, level->value);
 }
 
 /* A run without steps has only totals where others have values per step: they are not the same
@@ -136,11 +136,11 @@ static void add_figures(struct diffing *d, struct entries *entries, const struct
   enum { FIGURES = LENGTH_OF(figures) };
   *entries = (struct entries){.room = FIGURES + 5 * MOST_NAMES};
   entries->at = arena_array(&d->scratch, entries->room, sizeof(*entries->at));
-  for (size_t i = 0; i < FIGURES; i++)
-    if (is_comparable(&figures[i], one_kind))
-      add_entry(entries, &(struct entry){figures[i].section, figures[i].figure, figures[i].unit,
-                                         diff_figure_words[figures[i].figure],
-                                         *(const double *)((const char *)r + figures[i].offset)});
+  FOR_EACH(figures, FIGURES, one)
+    if (is_comparable(one, one_kind))
+      add_entry(entries, &(struct entry){one->section, one->figure, one->unit,
+                                         diff_figure_words[one->figure],
+                                         *(const double *)((const char *)r + one->offset)});
   add_lists(entries, r, per_step);
   add_levels(d, entries, r);
 }
@@ -212,12 +212,12 @@ static double *phase_series(struct diffing *d, const struct results *r, u32 kind
 static void noise_within(struct diffing *d, struct diff_row *row) {
   if (row->figure == FIGURE_STEP_MEDIAN)
     row->p_value = d->out->step_p_value;
-  for (size_t i = 0; i < LENGTH_OF(phases); i++) {
-    if (row->figure != phases[i].figure)
+  FOR_EACH(phases, LENGTH_OF(phases), phase) {
+    if (row->figure != phase->figure)
       continue;
     u32 n_before, n_after;
-    double *before = phase_series(d, d->before, phases[i].kind, &n_before);
-    double *after = phase_series(d, d->after, phases[i].kind, &n_after);
+    double *before = phase_series(d, d->before, phase->kind, &n_before);
+    double *after = phase_series(d, d->after, phase->kind, &n_after);
     row->p_value = diff_noise(before, n_before, after, n_after, NULL);
     return;
   }

@@ -87,11 +87,11 @@ static const char *describe_differences(struct diffing *d, bool of_results) {
   const char *list = "";
   u32 listed = 0;
   for (int bearing = of_results; bearing >= 0; bearing--)
-    for (u32 i = 0; i < out->n_facts; i++) {
-      if (of_results && affects_results(&out->facts[i]) != (bool)bearing)
+    FOR_EACH(out->facts, out->n_facts, fact) {
+      if (of_results && affects_results(fact) != (bool)bearing)
         continue;
       if (listed++ < FACTS_LISTED)
-        list = arena_list(d->arena, list, ", ", "%s", fact_text(d->arena, &out->facts[i]));
+        list = arena_list(d->arena, list, ", ", "%s", fact_text(d->arena, fact));
     }
   if (!listed && !(out->facts_known > 0))
     return " The set-up of the runs was not recorded.";
@@ -106,8 +106,8 @@ static const char *describe_differences(struct diffing *d, bool of_results) {
 static const char *describe_places(struct diffing *d) {
   const struct diff_result *out = d->out;
   const char *list = "";
-  for (u32 i = 0; i < out->n_explained_by; i++)
-    list = arena_list(d->arena, list, ", ", "%s", out->explained_by[i]);
+  FOR_EACH(out->explained_by, out->n_explained_by, one)
+    list = arena_list(d->arena, list, ", ", "%s", *one);
   return out->n_explained_by ? say(d, " Changed most: %s.", list) : list;
 }
 
@@ -309,6 +309,6 @@ void diff_findings(struct diffing *d) {
 #undef F
   };
   d->out->findings = arena_array(d->arena, ROOM, sizeof(*d->out->findings));
-  for (size_t i = 0; i < LENGTH_OF(rules); i++)
-    rules[i](d);
+  FOR_EACH(rules, LENGTH_OF(rules), one)
+    (*one)(d);
 }

@@ -69,18 +69,18 @@ void diff_kernels(struct diffing *d) {
   u32 n = 0;
   EACH_RUN(d, side, i) {
     const struct results *r = d->sides[side]->runs[i];
-    for (u32 k = 0; k < r->n_kernels; k++)
-      rows[n++] = row_of(r, &r->kernels[k], side, per_step, known[side]);
+    FOR_EACH(r->kernels, r->n_kernels, each)
+      rows[n++] = row_of(r, each, side, per_step, known[side]);
   }
   out->n_kernels =
       SORT_AND_JOIN(rows, n, by_name, sum, row,
                     ADD_EACH(sum, row, before_count, after_count, before_ms, after_ms));
   bool all_before = lists_all(d->sides[BEFORE]), all_after = lists_all(d->sides[AFTER]);
-  for (u32 i = 0; i < out->n_kernels; i++) {
-    finish_row(&rows[i], all_before, all_after);
-    rows[i].name = arena_text(d->arena, rows[i].name);
-    rows[i].shortened = arena_text(d->arena, rows[i].shortened);
-    rows[i].category = arena_text(d->arena, rows[i].category);
+  FOR_EACH_CHANGED(rows, out->n_kernels, one) {
+    finish_row(one, all_before, all_after);
+    one->name = arena_text(d->arena, one->name);
+    one->shortened = arena_text(d->arena, one->shortened);
+    one->category = arena_text(d->arena, one->category);
   }
   SORT(rows, out->n_kernels, by_weight);
   out->kernels = rows;

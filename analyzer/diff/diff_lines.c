@@ -63,8 +63,8 @@ static void join_moved_lines(struct part *parts, u32 n, u32 n_before) {
 static struct diff_line row_of(struct diffing *d, const struct part *parts, u32 n,
                                const double *none, double *values) {
   memcpy(values, none, d->out->n_runs * sizeof(*values));
-  for (u32 i = 0; i < n; i++)
-    values[parts[i].run] += parts[i].cost_ms;
+  FOR_EACH(parts, n, part)
+    values[part->run] += part->cost_ms;
   bool whole = isnan(parts[0].number);
   const char *place = parts[0].line->place;
   const struct diff_compared is = diff_compare(d, values);

@@ -28,9 +28,9 @@ static struct point *points_of(struct arena *scratch, const struct model *model,
   struct point *points = arena_array(scratch, model->n_scalars, sizeof(*points));
   u32 rank = INDEX_NONE;
   const struct scalar *all = model->scalars;
-  for (u32 i = 0; i < model->n_scalars; i++)
-    if (all[i].step != INDEX_NONE && all[i].rank < rank)
-      rank = all[i].rank;
+  FOR_EACH(all, model->n_scalars, one)
+    if (one->step != INDEX_NONE && one->rank < rank)
+      rank = one->rank;
   *n = LIST_WHERE(points, 0, model->n_scalars, i,
                   all[i].name && all[i].step != INDEX_NONE && all[i].rank == rank,
                   ((struct point){all[i].name, all[i].step, all[i].value}));
@@ -65,8 +65,8 @@ static void choose_level_steps(struct diffing *d) {
   EACH_RUN(d, side, i) {
     const struct model *model = d->sides[side]->runs[i]->model;
     u32 first = INDEX_NONE, last = 0;
-    for (u32 k = 0; k < model->n_scalars; k++) {
-      u32 step = model->scalars[k].step;
+    FOR_EACH(model->scalars, model->n_scalars, scalar) {
+      u32 step = scalar->step;
       first = MIN(step, first);
       last = step == INDEX_NONE ? last : MAX(step, last);
     }

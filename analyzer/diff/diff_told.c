@@ -14,8 +14,8 @@ static const struct finding *warning_of(const struct results *run, enum finding_
 
 static u32 runs_with(const struct diff_side *side, enum finding_id id) {
   u32 n = 0;
-  for (u32 i = 0; i < side->n; i++)
-    n += warning_of(side->runs[i], id) != NULL;
+  FOR_EACH(side->runs, side->n, run)
+    n += warning_of(*run, id) != NULL;
   return n;
 }
 

@@ -131,8 +131,8 @@ static double noise_of(struct fit *fit) {
   for (u32 i = from; i < to; i++)
     trimmed += fit->scratch[i] * fit->scratch[i];
   trimmed = sqrt(trimmed / (to - from)) * NORMAL_OF_TRIMMED;
-  for (u32 i = 0; i < n; i++)
-    fit->scratch[i] = fabs(fit->scratch[i]);
+  FOR_EACH_CHANGED(fit->scratch, n, one)
+    *one = fabs(*one);
   double spread = NORMAL_OF_MAD * median_of(fit->scratch, n);
   return fmax(fmax(spread, trimmed), LEAST_NOISE);
 }
@@ -143,11 +143,11 @@ static void measure(const struct fit *fit, const struct unit_run *values, u32 n,
   for (u32 i = 0; i < n; i++)
     fit->scratch[i] = values[i].value;
   double centre = median_of(fit->scratch, n), most = OUTLIER * fit->noise, sum = 0, squares = 0;
-  for (u32 i = 0; i < n; i++)
-    sum += CLAMP(values[i].value, centre - most, centre + most);
+  FOR_EACH(values, n, one)
+    sum += CLAMP(one->value, centre - most, centre + most);
   *mean = sum / n;
-  for (u32 i = 0; i < n; i++) {
-    double off = CLAMP(values[i].value, centre - most, centre + most) - *mean;
+  FOR_EACH(values, n, value) {
+    double off = CLAMP(value->value, centre - most, centre + most) - *mean;
     squares += off * off;
   }
   *deviation = n > 1 ? sqrt(squares / (n - 1)) : 0;
@@ -257,9 +257,9 @@ struct effects find_effects(const struct observations *from, u32 tests, double l
     for (u32 unit = 0; unit < from->units; unit++)
       fit.parts[unit] = judge_unit(&fit, unit, tests, least);
   }
-  for (u32 unit = 0; unit < from->units; unit++)
-    if (fit.parts[unit].runs)
-      VECTOR_PUSH(&effects.found, fit.parts[unit]);
+  FOR_EACH(fit.parts, from->units, part)
+    if (part->runs)
+      VECTOR_PUSH(&effects.found, *part);
   SORT(effects.found.at, effects.found.n, largest_first);
   effects.noise = fit.noise;
   describe_power(&fit, tests, &effects);

@@ -155,8 +155,8 @@ void run_records_free(struct run_records *records) {
   struct text_numbers *const names[] = {&records->hosts, &records->devices, &records->positions,
                                         &records->links, &records->kinds,   &records->jobs,
                                         &records->known};
-  for (size_t i = 0; i < LENGTH_OF(names); i++)
-    text_numbers_free(names[i]);
+  FOR_EACH(names, LENGTH_OF(names), name)
+    text_numbers_free(*name);
   FOR_EACH(records->runs.at, records->runs.n, run)
     FREE_EACH(run, ranks.at, links.at);
   free(records->runs.at);

@@ -128,22 +128,22 @@ static void drop_repeated(inputs *files) {
 
 static int add_paths(struct sorting *sorting, const char *const *paths, u32 n, char *why,
                      size_t why_bytes) {
-  for (u32 i = 0; i < n; i++) {
+  FOR_EACH(paths, n, path) {
     struct stat status;
-    int result = stat(paths[i], &status) < 0 ? -errno : 0;
+    int result = stat(*path, &status) < 0 ? -errno : 0;
     if (result == 0 && S_ISDIR(status.st_mode))
-      result = folder_visit(paths[i], FOLDERS_DEEP, add_file_in_folder, sorting);
+      result = folder_visit(*path, FOLDERS_DEEP, add_file_in_folder, sorting);
     else if (result == 0)
-      add_file(sorting, paths[i], &status, true);
+      add_file(sorting, *path, &status, true);
     if (result < 0) {
-      snprintf(why, why_bytes, "%s: %s. " GIVE_THE_DIRECTORY, paths[i], strerror(-result));
+      snprintf(why, why_bytes, "%s: %s. " GIVE_THE_DIRECTORY, *path, strerror(-result));
       return result;
     }
   }
-  for (size_t k = 0; k < KINDS; k++) {
+  FOR_EACH_CHANGED(sorting->of_kind, KINDS, each) {
     if (n > 1)
-      drop_repeated(&sorting->of_kind[k]);
-    SORT(sorting->of_kind[k].at, sorting->of_kind[k].n, by_path);
+      drop_repeated(each);
+    SORT(each->at, each->n, by_path);
   }
   return 0;
 }
@@ -178,8 +178,8 @@ static void list_inputs(struct import *import, const struct sorting *sorting) {
     if (files)
       model->inputs[model->n_inputs++] = input_of(k, files);
   }
-  for (u32 i = 0; i < sorting->unknown.n; i++)
-    model_note(model, "%s is not recognised and was left out", sorting->unknown.at[i]);
+  FOR_EACH(sorting->unknown.at, sorting->unknown.n, one)
+    model_note(model, "%s is not recognised and was left out", *one);
 }
 
 void import_leave_out(struct import *import, const char *path, const char *what) {
@@ -231,8 +231,8 @@ int import_load(const char *const *paths, u32 n, const struct model_options *opt
   struct sorting sorting = {.arena = import.arena};
   u32 recognised = 0;
   int result = add_paths(&sorting, paths, n, why, why_bytes);
-  for (size_t k = 0; k < KINDS; k++)
-    recognised += sorting.of_kind[k].n;
+  FOR_EACH(sorting.of_kind, KINDS, item)
+    recognised += item->n;
   if (result == 0 && recognised == 0)
     result = describe_unrecognised(&sorting, paths[0], why, why_bytes);
   if (result == 0)
@@ -241,8 +241,8 @@ int import_load(const char *const *paths, u32 n, const struct model_options *opt
     result = load_kinds(&import, &sorting);
   if (result == 0 && !model->run)
     model->run = arena_text(import.arena, last_part(paths[0]));
-  for (size_t k = 0; k < KINDS; k++)
-    free(sorting.of_kind[k].at);
+  FOR_EACH(sorting.of_kind, KINDS, each)
+    free(each->at);
   free(sorting.unknown.at);
   if (result < 0)
     model_free(model);

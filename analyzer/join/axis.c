@@ -49,19 +49,19 @@ static void place_events(void *user, u32 r, unsigned worker) {
   model->ranks[r].n_meetings = events->meetings.n;
   if (events->whole)
     join_whole(events, clock);
-  for (u32 i = 0; i < events->calls.n; i++) {
-    struct arrival *arrival = &model->arrivals[events->calls.at[i].arrival];
-    arrival->call_start = events->calls.at[i].start;
-    arrival->call_end = events->calls.at[i].end;
+  FOR_EACH(events->calls.at, events->calls.n, call) {
+    struct arrival *arrival = &model->arrivals[call->arrival];
+    arrival->call_start = call->start;
+    arrival->call_end = call->end;
     arrival->start = clock_to_axis(clock, arrival->start);
     arrival->end = clock_to_axis(clock, arrival->end);
   }
-  for (u32 i = 0; i < events->kernels.n; i++) {
-    struct arrival *arrival = &model->arrivals[events->kernels.at[i].arrival];
+  FOR_EACH(events->kernels.at, events->kernels.n, kernel) {
+    struct arrival *arrival = &model->arrivals[kernel->arrival];
     arrival->call_start = clock_to_axis(clock, arrival->call_start);
     arrival->call_end = clock_to_axis(clock, arrival->call_end);
-    arrival->start = events->kernels.at[i].start;
-    arrival->end = events->kernels.at[i].end;
+    arrival->start = kernel->start;
+    arrival->end = kernel->end;
   }
 }
 

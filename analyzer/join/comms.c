@@ -40,10 +40,10 @@ static void make_comm(struct model *model, const struct sighting *sightings, u32
   *room -= comm->size;
   comm->members = arena_array(model_arena(model), comm->size, sizeof(*comm->members));
   FILL(comm->members, comm->size, INDEX_NONE);
-  for (u32 i = 0; i < n; i++) {
-    u32 place = definition_of(model, &sightings[i])->rank;
+  FOR_EACH(sightings, n, each) {
+    u32 place = definition_of(model, each)->rank;
     if (place < comm->size)
-      comm->members[place] = sightings[i].rank;
+      comm->members[place] = each->rank;
   }
 }
 

@@ -90,8 +90,8 @@ static void list_bundles_of(struct finding *f, u32 rank, struct called *called) 
   struct exchanges *all = f->all;
   const struct rank_events *events = model_events(all->model, rank);
   u32 first = all->bundles.n;
-  for (u32 c = 0; c < events->n_comms; c++)
-    called[c] = (struct called){0, INDEX_NONE};
+  FOR_EACH_CHANGED(called, events->n_comms, one)
+    *one = (struct called){0, INDEX_NONE};
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     u32 comm = model_comm_of(all->model, rank, call->comm);
@@ -256,11 +256,11 @@ void find_exchanges(struct exchanges *all, unsigned threads) {
     add_to_exchange(&f, i);
   message_sides_visit(&f.sides, note_sides, &f);
   count_absent(&f);
-  for (u32 i = 0; i < all->list.n; i++)
-    all->list.at[i].refused = !is_all_to_all(model, &all->list.at[i]);
-  for (u32 i = 0; i < all->bundles.n; i++)
-    if (all->list.at[all->bundles.at[i].exchange].refused)
-      all->bundles.at[i].exchange = INDEX_NONE;
+  FOR_EACH_CHANGED(all->list.at, all->list.n, one)
+    one->refused = !is_all_to_all(model, one);
+  FOR_EACH_CHANGED(all->bundles.at, all->bundles.n, bundle)
+    if (all->list.at[bundle->exchange].refused)
+      bundle->exchange = INDEX_NONE;
   put_in_order(all);
   FREE_EACH(&f, candidate, sides.at, absent.at, set);
 }

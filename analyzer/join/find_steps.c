@@ -65,10 +65,10 @@ static void assemble(struct model *model, const struct rank_bounds *bounds) {
   size_t cells = (size_t)n * model->n_ranks;
   struct steps *steps = &model->steps;
   i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
-  for (size_t k = 0; k < LENGTH_OF(times); k++) {
-    *times[k] = arena_array(arena, cells, sizeof(i64));
+  FOR_EACH(times, LENGTH_OF(times), time) {
+    **time = arena_array(arena, cells, sizeof(i64));
     for (size_t i = 0; i < cells; i++)
-      (*times[k])[i] = NS_UNKNOWN;
+      (**time)[i] = NS_UNKNOWN;
   }
   steps->ends_known = arena_array(arena, cells, sizeof(*steps->ends_known));
   steps->open = ANY(bounds, model->n_ranks, one, one->open);
@@ -180,8 +180,8 @@ static void set_times(struct model *model, const struct rank_bounds *bounds) {
 }
 
 void bounds_release(struct rank_bounds *bounds, u32 n_ranks) {
-  for (u32 r = 0; r < n_ranks; r++)
-    FREE_EACH(&bounds[r], at.at, gpu.at);
+  FOR_EACH(bounds, n_ranks, bound)
+    FREE_EACH(bound, at.at, gpu.at);
   free(bounds);
 }
 

@@ -18,8 +18,8 @@ void bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds)
   if (kept)
     return;
   bool known = events->runs.n > 0;
-  for (u32 i = 0; i < bounds->at.n; i++) {
-    i64 host = bounds->at.at[i];
+  FOR_EACH(bounds->at.at, bounds->at.n, one) {
+    i64 host = *one;
     for (; next < events->calls.n && events->calls.at[next].launched < host; next++) {
       const struct rank_call *call = &events->calls.at[next];
       if (!rank_call_is_on_gpu(events, call))

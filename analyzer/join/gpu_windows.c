@@ -15,9 +15,9 @@ static i64 earlier_work_done(const struct rank_events *events, const struct rank
   i64 start = state->time;
   if (state->settled)
     return start;
-  for (u32 i = 0; i < events->runs.n; i++)
-    if (events->runs.at[i].start >= start)
-      return events->runs.at[i].start;
+  FOR_EACH(events->runs.at, events->runs.n, run)
+    if (run->start >= start)
+      return run->start;
   return events->runs.n ? INT64_MAX : start;
 }
 

@@ -164,9 +164,9 @@ static const char *name_of_group(const struct grouping *g, u32 group, struct are
 static void define_comm(const struct grouping *g, const struct member *m) {
   struct rank_events *events = model_events(g->model, m->rank);
   u32 old = events->n_comms, size = 0, place = 0;
-  for (u32 i = 0; i < g->members.n; i++)
-    if (g->members.at[i].group == m->group) {
-      place = &g->members.at[i] == m ? size : place;
+  FOR_EACH(g->members.at, g->members.n, each)
+    if (each->group == m->group) {
+      place = each == m ? size : place;
       size++;
     }
   bool all = size > 1 && g->model->n_ranks >= g->model->world_size;
@@ -196,8 +196,8 @@ static bool has_rank(const struct grouping *g, u32 group, u32 rank) {
 }
 
 static void forget_members(struct grouping *g) {
-  for (u32 i = 0; i < g->members.n; i++)
-    free(g->members.at[i].kernels);
+  FOR_EACH(g->members.at, g->members.n, member)
+    free(member->kernels);
   g->members.n = 0;
   g->compared = g->together = 0;
 }

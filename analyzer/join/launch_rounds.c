@@ -92,8 +92,8 @@ static double worth_as_begins(const struct launched *launched, const struct begi
                               double usual) {
   double sum = 0;
   u32 pausing = 0;
-  for (u32 i = 0; i < n; i++) {
-    double times = pause_before(launched, begins[i].at) / usual;
+  FOR_EACH(begins, n, begin) {
+    double times = pause_before(launched, begin->at) / usual;
     bool pauses = times >= STANDS_OUT;
     pausing += pauses;
     sum += pauses ? log(times) : 0;

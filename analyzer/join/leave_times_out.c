@@ -45,10 +45,10 @@ ORDER_BY(longest_first, struct length, DOWN(ns) UP(step))
  * checkpoint. Ranks that wait for each other have the same ones. */
 static void keep_long_steps(const struct rank_bounds *bounds, u32 n_ranks, u32 n, u8 *times) {
   SCOPED struct length *lengths = memory_zeroed(n, sizeof(*lengths));
-  for (u32 r = 0; r < n_ranks; r++)
-    for (u32 s = 0; s + 1 < bounds[r].at.n; s++) {
-      struct length *length = &lengths[bounds[r].first + s];
-      i64 ns = bounds[r].at.at[s + 1] - bounds[r].at.at[s];
+  FOR_EACH(bounds, n_ranks, bound)
+    for (u32 s = 0; s + 1 < bound->at.n; s++) {
+      struct length *length = &lengths[bound->first + s];
+      i64 ns = bound->at.at[s + 1] - bound->at.at[s];
       length->ns = MAX(ns, length->ns);
     }
   for (u32 step = 0; step < n; step++)

@@ -85,8 +85,8 @@ static void plan_slots(struct matcher *matcher) {
     slots += range->slots;
   }
   matcher->slots = memory_array(size_sum(slots, 1), sizeof(*matcher->slots));
-  for (u64 i = 0; i < slots; i++)
-    matcher->slots[i] = (struct slot){INDEX_NONE, INDEX_NONE};
+  FOR_EACH_CHANGED(matcher->slots, slots, slot)
+    *slot = (struct slot){INDEX_NONE, INDEX_NONE};
 }
 
 /* Each member of an all-to-all may give and take another number of elements, as experts do: its
@@ -204,11 +204,10 @@ static void fill_arrivals(void *user, u32 rank, unsigned worker) {
   struct model *model = user;
   const struct rank_events *events = model_events(model, rank);
   (void)worker;
-  for (u32 i = 0; i < events->calls.n; i++)
-    model->arrivals[events->calls.at[i].arrival] = arrival_of(events, rank, &events->calls.at[i]);
-  for (u32 i = 0; i < events->kernels.n; i++)
-    model->arrivals[events->kernels.at[i].arrival] =
-        arrival_of_kernel(rank, &events->kernels.at[i]);
+  FOR_EACH(events->calls.at, events->calls.n, call)
+    model->arrivals[call->arrival] = arrival_of(events, rank, call);
+  FOR_EACH(events->kernels.at, events->kernels.n, kernel)
+    model->arrivals[kernel->arrival] = arrival_of_kernel(rank, kernel);
 }
 
 /* Arranges the arrivals: those of one collective next to each other, by rank (sender before
@@ -222,9 +221,9 @@ static void lay_out_arrivals(struct matcher *matcher, unsigned threads) {
   SCOPED u32 *filled = memory_zeroed(size_sum(model->n_collectives, 1), sizeof(*filled));
   if (total >= INDEX_NONE)
     memory_is_short(total, sizeof(*model->arrivals));
-  for (u32 c = 0; c < model->n_collectives; c++) {
-    model->collectives[c].first_arrival = (u32)matched;
-    matched += model->collectives[c].n_arrivals;
+  FOR_EACH_CHANGED(model->collectives, model->n_collectives, item) {
+    item->first_arrival = (u32)matched;
+    matched += item->n_arrivals;
   }
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = model_events(matcher->model, r);
@@ -284,19 +283,19 @@ void match_collectives(struct model *model, unsigned threads) {
   plan_slots(&matcher);
   for (u32 r = 0; r < model->n_ranks; r++) {
     struct rank_events *events = model_events(model, r);
-    for (u32 i = 0; i < events->calls.n; i++)
-      match_call(&matcher, r, &events->calls.at[i]);
-    for (u32 i = 0; i < events->kernels.n; i++)
-      match_kernel(&matcher, r, &events->kernels.at[i]);
+    FOR_EACH_CHANGED(events->calls.at, events->calls.n, call)
+      match_call(&matcher, r, call);
+    FOR_EACH_CHANGED(events->kernels.at, events->kernels.n, kernel)
+      match_kernel(&matcher, r, kernel);
   }
   match_messages(&matcher);
   model->n_collectives = matcher.collectives.n;
   model->collectives = VECTOR_KEPT(&matcher.collectives, model_arena(model));
   lay_out_arrivals(&matcher, threads);
   read_choices(&matcher);
-  for (u32 c = 0; c < model->n_collectives; c++) {
-    u32 expected = expected_arrivals(model, &model->collectives[c]);
-    model->collectives[c].complete = expected > 0 && model->collectives[c].n_arrivals >= expected;
+  FOR_EACH_CHANGED(model->collectives, model->n_collectives, collective) {
+    u32 expected = expected_arrivals(model, collective);
+    collective->complete = expected > 0 && collective->n_arrivals >= expected;
   }
   FREE_EACH(&matcher, collectives.at, slots, ranges);
 }

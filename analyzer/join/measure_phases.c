@@ -82,10 +82,10 @@ static void unite_optimizer(const struct rank_events *events, struct arena *aren
                             struct intervals *out) {
   static const u8 closure[] = {TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_DATA};
   unite_phases(events, TSCOPE_PHASE_OPTIMIZER, arena, out);
-  for (u32 i = 0; i < sizeof(closure); i++) {
+  FOR_EACH(closure, sizeof(closure), item) {
     struct intervals inner;
-    unite_phases(events, closure[i], arena, &inner);
-    remove_nested(arena, out, &inner, closure[i] == TSCOPE_PHASE_BACKWARD);
+    unite_phases(events, *item, arena, &inner);
+    remove_nested(arena, out, &inner, *item == TSCOPE_PHASE_BACKWARD);
   }
 }
 

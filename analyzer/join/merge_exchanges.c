@@ -138,12 +138,12 @@ static void follow(u32 *call, const u32 *into) {
 }
 
 static void follow_calls(struct rank_events *events, const u32 *into) {
-  for (u32 i = 0; i < events->runs.n; i++)
-    follow(&events->runs.at[i].first_call, into);
-  for (u32 i = 0; i < events->insides.n; i++)
-    follow(&events->insides.at[i].call, into);
-  for (u32 i = 0; i < events->waits.n; i++)
-    follow(&events->waits.at[i].call, into);
+  FOR_EACH_CHANGED(events->runs.at, events->runs.n, run)
+    follow(&run->first_call, into);
+  FOR_EACH_CHANGED(events->insides.at, events->insides.n, inside)
+    follow(&inside->call, into);
+  FOR_EACH_CHANGED(events->waits.at, events->waits.n, wait)
+    follow(&wait->call, into);
 }
 
 void merge_calls_again(const struct rank_events *joined, struct rank_events *events) {
@@ -175,8 +175,8 @@ static void merge_calls_of(const struct exchanges *all, u32 first, u32 end) {
 /* Exchanges that not all ranks of their communicator have a part in. */
 static void list_sparse(const struct exchanges *all, const struct numbering *numbering) {
   struct model *model = all->model;
-  for (u32 i = 0; i < numbering->n; i++) {
-    const struct exchange *exchange = &all->list.at[numbering->at[i].exchange];
+  FOR_EACH(numbering->at, numbering->n, one) {
+    const struct exchange *exchange = &all->list.at[one->exchange];
     if (exchange->absent == 0 && exchange->members < model->comms[exchange->comm].size)
       VECTOR_PUSH(&internal_of(model)->sparse,
                   ((struct sparse_collective){exchange->comm, exchange->seq, exchange->members}));

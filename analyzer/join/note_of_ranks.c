@@ -41,8 +41,8 @@ static void count_lack(struct lines_lack *lacks, const struct named_value *line)
 
 static void note_lacks(struct model *model) {
   struct lines_lack lacks[LACKS] = {0};
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    const char *features = model->ranks[r].info[TSCOPE_INFO_FEATURE];
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
+    const char *features = rank->info[TSCOPE_INFO_FEATURE];
     for (struct named_value line; next_named_value(&features, &line);)
       if (line.value && text_starts_with(line.name, "lines of "))
         count_lack(lacks, &line);

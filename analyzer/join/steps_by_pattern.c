@@ -114,9 +114,9 @@ bool bounds_by_passes(const struct model *model, u8 kind, struct rank_bounds *bo
     add_passes(model_events(model, r), kind, &bounds[r]);
   double alike = 0;
   u32 with = 0;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    alike += bounds_has_steps(&bounds[r]) ? share_alike(&bounds[r]) : 0;
-    with += bounds_has_steps(&bounds[r]);
+  FOR_EACH(bounds, model->n_ranks, bound) {
+    alike += bounds_has_steps(bound) ? share_alike(bound) : 0;
+    with += bounds_has_steps(bound);
   }
   /* Who goes backward trains, however long that takes on a busy machine; who only goes forward may
    * also answer, one token after the other. */

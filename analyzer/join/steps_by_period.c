@@ -209,8 +209,8 @@ static void cut_steps(const struct model *model, u32 r, const struct sequence *s
   const struct rank_events *events = model_events(model, r);
   u32 cut = sequence->period.first + sequence->cut, template = cut;
   bounds->at.n = bounds->gpu.n = 0;
-  for (u32 i = 0; i < events->calls.n; i++)
-    model->arrivals[events->calls.at[i].arrival].step = -1;
+  FOR_EACH(events->calls.at, events->calls.n, call)
+    model->arrivals[call->arrival].step = -1;
   if (cut + sequence->steps_length > sequence->period.last)
     return;
   push_bound(bounds, first_bound(events, sequence, cut));
@@ -284,8 +284,8 @@ static void follow_reference(const struct model *model, u32 r, struct sequence *
 }
 
 static void clear_steps(const struct model *model) {
-  for (u32 i = 0; i < model->n_arrivals; i++)
-    model->arrivals[i].step = -1;
+  FOR_EACH_CHANGED(model->arrivals, model->n_arrivals, arrival)
+    arrival->step = -1;
 }
 
 /* Cuts all ranks into steps like the reference, which is cut already. */
@@ -367,8 +367,8 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
   }
   if (!found)
     clear_steps(model);
-  for (u32 r = 0; r < model->n_ranks; r++)
-    free(sequences.at[r].tokens);
+  FOR_EACH(sequences.at, model->n_ranks, item)
+    free(item->tokens);
   free(sequences.at);
   return found;
 }

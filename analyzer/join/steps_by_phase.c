@@ -39,8 +39,8 @@ bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, doub
     return false;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank_events *events = &all[r];
-    for (u32 i = 0; i < events->marks.n; i++)
-      push(&bounds[r], events->marks.at[i].time);
+    FOR_EACH(events->marks.at, events->marks.n, each)
+      push(&bounds[r], each->time);
     const struct rank_mark *mark = events->marks.n ? &events->marks.at[events->marks.n - 1] : NULL;
     i64 last = mark ? last_activity(events, mark->time) : NS_UNKNOWN;
     bounds[r].open = mark && !mark->ends && last > mark->time;
@@ -79,10 +79,10 @@ u32 phases_per_step(const struct rank_events *events, const u32 *phases, u32 n) 
 }
 
 i64 begin_of_phases(const struct rank_events *events, u32 first) {
-  for (u32 i = 0; i < first; i++) {
-    u8 kind = events->phases.at[i].kind;
+  FOR_EACH(events->phases.at, first, phase) {
+    u8 kind = phase->kind;
     if (kind == TSCOPE_PHASE_DATA || kind == TSCOPE_PHASE_FORWARD || kind == TSCOPE_PHASE_BACKWARD)
-      return events->phases.at[i].start;
+      return phase->start;
   }
   return events->phases.at[first].start;
 }
@@ -93,14 +93,14 @@ static u32 list_optimizer_steps(const struct rank_events *events, u32 *phases, i
   SCOPED u32 *passes = memory_array(size_sum(events->phases.n, 1), sizeof(*passes));
   u32 n_passes = list_phases(events, TSCOPE_PHASE_BACKWARD, passes), pass = 0, joined = INDEX_NONE;
   u32 n = list_phases(events, TSCOPE_PHASE_OPTIMIZER, phases), kept = 0;
-  for (u32 i = 0; i < n; i++) {
-    const struct rank_phase *of = events->phases.at, *step = &of[phases[i]];
+  FOR_EACH(phases, n, phase) {
+    const struct rank_phase *of = events->phases.at, *step = &of[*phase];
     while (pass < n_passes && of[passes[pass]].end < step->end)
       pass++;
     bool inside = pass < n_passes && of[passes[pass]].start <= step->start;
     kept -= inside && joined == pass;
     joined = inside ? pass : INDEX_NONE;
-    phases[kept] = phases[i];
+    phases[kept] = *phase;
     ends[kept++] = inside ? of[passes[pass]].end : step->end;
   }
   return kept;

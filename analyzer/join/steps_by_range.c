@@ -61,8 +61,8 @@ static u32 first_number(const outer_ranges *outer) {
 
 static void add_bounds(const struct rank_events *events, const outer_ranges *outer,
                        struct rank_bounds *bounds) {
-  for (u32 i = 0; i < outer->n; i++)
-    VECTOR_PUSH(&bounds->at, outer->at[i].start);
+  FOR_EACH(outer->at, outer->n, one)
+    VECTOR_PUSH(&bounds->at, one->start);
   i64 last = outer->at[outer->n - 1].end;
   if (last == NS_UNKNOWN) /* killed in it: it ends with the last event of the rank */
     last = events->end;

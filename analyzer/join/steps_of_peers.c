@@ -36,8 +36,8 @@ static i64 end_on_host(const struct arrival *arrival) {
 
 static void list_meetings(const struct model *model, const struct rank_events *events,
                           const i32 *steps, struct met *met, u32 n) {
-  for (u32 s = 0; s < n; s++)
-    met[s] = (struct met){NS_UNKNOWN, NS_UNKNOWN, 0};
+  FOR_EACH_CHANGED(met, n, one)
+    *one = (struct met){NS_UNKNOWN, NS_UNKNOWN, 0};
   FOR_EACH(events->calls.at, events->calls.n, call) {
     if (call->arrival == INDEX_NONE || call->collective == INDEX_NONE)
       continue;

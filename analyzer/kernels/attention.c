@@ -40,18 +40,18 @@ static bool is_causal(const char *traits) {
 }
 
 static double by_name(const char *name, const u32 grid[3]) {
-  for (size_t i = 0; i < LENGTH_OF(known); i++) {
-    const char *kernel = strstr(name, known[i].kernel);
-    const char *traits = kernel ? strstr(kernel, known[i].traits) : NULL;
-    if (!traits || kernel[strlen(known[i].kernel)] != '<')
+  FOR_EACH(known, LENGTH_OF(known), one) {
+    const char *kernel = strstr(name, one->kernel);
+    const char *traits = kernel ? strstr(kernel, one->traits) : NULL;
+    if (!traits || kernel[strlen(one->kernel)] != '<')
       continue;
-    traits += strlen(known[i].traits);
+    traits += strlen(one->traits);
     double numbers[3];
     const char *at = traits;
-    for (int n = 0; n < 3; n++)
-      numbers[n] = (double)leading_number(at + strspn(at, ", "), INT64_MAX, &at);
-    double sequence = numbers[known[i].along_grid] * grid[0];
-    double flops = 2 * known[i].gemms * sequence * sequence * numbers[0] * grid[1] * grid[2];
+    FOR_EACH_CHANGED(numbers, 3, number)
+      *number = (double)leading_number(at + strspn(at, ", "), INT64_MAX, &at);
+    double sequence = numbers[one->along_grid] * grid[0];
+    double flops = 2 * one->gemms * sequence * sequence * numbers[0] * grid[1] * grid[2];
     if (!(flops > 0) || flops > 1e18)
       return NAN;
     return is_causal(traits) ? flops / 2 : flops;

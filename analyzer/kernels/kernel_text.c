@@ -306,9 +306,9 @@ enum { SAYS_LITTLE = 10 }; /* bytes of a name */
 static bool is_generic_name(const char *name, size_t bytes) {
   static const char *const names[] = {"Kernel", "Kernel2",        "kernel",        "device_kernel",
                                       "launch", "kernel_wrapper", "launch_wrapper"};
-  for (size_t i = 0; i < LENGTH_OF(names); i++) {
-    size_t length = strlen(names[i]);
-    if (bytes >= length && memcmp(name + bytes - length, names[i], length) == 0 &&
+  FOR_EACH(names, LENGTH_OF(names), one) {
+    size_t length = strlen(*one);
+    if (bytes >= length && memcmp(name + bytes - length, *one, length) == 0 &&
         (bytes == length || name[bytes - length - 1] == ':'))
       return true;
   }

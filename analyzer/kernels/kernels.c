@@ -136,8 +136,8 @@ struct kernel_names *kernel_names_new(const char *file, char *why, size_t why_by
   };
   struct kernel_names *names = memory_zeroed(1, sizeof(*names));
   pthread_mutex_init(&names->lock, NULL);
-  for (unsigned i = 0; i < KERNEL_CATEGORIES; i++)
-    category_number(names, built_in[i]);
+  FOR_EACH(built_in, KERNEL_CATEGORIES, one)
+    category_number(names, *one);
   int error = file ? read_file(names, file, why, why_bytes) : 0;
   names->n_of_file = names->patterns.n;
   if (!error)

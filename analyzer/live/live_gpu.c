@@ -18,12 +18,12 @@ void live_gpu_window(struct live_process *process) {
   SORT(spans, n, by_i64);
   i64 from = process->spans_to == NS_UNKNOWN ? spans[0].start : process->spans_to;
   i64 to = from, busy = 0;
-  for (u32 i = 0; i < n; i++) {
-    i64 start = MAX(spans[i].start, to);
-    if (spans[i].end <= start)
+  FOR_EACH(spans, n, span) {
+    i64 start = MAX(span->start, to);
+    if (span->end <= start)
       continue;
-    busy += spans[i].end - start;
-    to = spans[i].end;
+    busy += span->end - start;
+    to = span->end;
   }
   if (to <= from)
     return;

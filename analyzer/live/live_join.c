@@ -61,8 +61,8 @@ static void measure_call(const struct model *model, const struct collective *cal
   }
   if (by_run) {
     i64 end = lower_median_i64(late->ends, late->members);
-    for (u32 m = 0; m < late->members; m++)
-      late->ends[m] = llabs(late->ends[m] - end);
+    FOR_EACH_CHANGED(late->ends, late->members, item)
+      *item = llabs(*item - end);
     if ((double)lower_median_i64(late->ends, late->members) >
         fmax(END_SPREAD_NS, END_SPREAD_SHARE * (double)(last - first)))
       return;
@@ -173,9 +173,9 @@ static void measure_lateness(struct live_view *view, const struct last_calls *ca
   struct arena *arena = &view->arena;
   struct lateness late = {0};
   u32 one = INDEX_NONE;
-  for (u32 i = 0; i < comm->size; i++) {
-    late.members += comm->members[i] != INDEX_NONE;
-    one = comm->members[i] != INDEX_NONE ? comm->members[i] : one;
+  FOR_EACH(comm->members, comm->size, member) {
+    late.members += *member != INDEX_NONE;
+    one = *member != INDEX_NONE ? *member : one;
   }
   if (late.members < 2)
     return;

@@ -116,8 +116,8 @@ struct excess {
 static struct excess excess_at(const struct rank_lines *own, const struct line_time *line,
                                const struct rank_lines *peers, u32 n) {
   struct excess excess = {.line = line, .share = line->ns / own->ns};
-  for (u32 p = 0; p < n; p++)
-    excess.theirs += share_at(&peers[p], line) / n;
+  FOR_EACH(peers, n, peer)
+    excess.theirs += share_at(peer, line) / n;
   excess.more = excess.share - excess.theirs;
   return excess;
 }
@@ -172,14 +172,14 @@ void live_find_late_lines(struct live_view *view) {
   struct rank_lines peers[PEERS_MOST];
   u32 late = NUMBER_OF(view->ranks, view->n_ranks, one, is_late(view, one));
   u32 n = late && 2 * late <= view->n_ranks ? list_peers(view, peers) : 0;
-  for (u32 i = 0; i < view->n_ranks; i++) {
-    if (!is_late(view, &view->ranks[i]))
+  FOR_EACH_CHANGED(view->ranks, view->n_ranks, rank) {
+    if (!is_late(view, rank))
       continue;
     if (n)
-      find_line(view, &view->ranks[i], peers, n);
+      find_line(view, rank, peers, n);
     else if (2 * late > view->n_ranks)
-      view->ranks[i].late_why = "not known: too few ranks are not late";
+      rank->late_why = "not known: too few ranks are not late";
     else
-      view->ranks[i].late_why = "not known yet: too few looks at the lines of its peers";
+      rank->late_why = "not known yet: too few looks at the lines of its peers";
   }
 }

@@ -32,10 +32,9 @@ static void put_waits(const struct live_process *process, struct rank_events *ev
 }
 
 static void put_phases(const struct live_process *process, struct rank_events *events) {
-  for (u32 i = 0; i < process->phases.n; i++)
-    VECTOR_PUSH(&events->phases, (struct rank_phase){.start = process->phases.at[i].start,
-                                                     .end = NS_UNKNOWN,
-                                                     .kind = process->phases.at[i].kind});
+  FOR_EACH(process->phases.at, process->phases.n, phase)
+    VECTOR_PUSH(&events->phases,
+                (struct rank_phase){.start = phase->start, .end = NS_UNKNOWN, .kind = phase->kind});
 }
 
 /* How many groups of messages there were before those that are looked at: how many exchanges, if

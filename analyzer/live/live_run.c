@@ -72,8 +72,8 @@ static void open_file(void *user, const char *path) {
 }
 
 static int list_files(struct live_run *run) {
-  for (u32 i = 0; i < run->entries.n; i++)
-    run->entries.at[i]->seen = false;
+  FOR_EACH(run->entries.at, run->entries.n, one)
+    (*one)->seen = false;
   int error = trace_paths_find(run->directory, open_file, run);
   if (error)
     return error;
@@ -102,8 +102,8 @@ static void name_runs(struct live_run *run) {
   SCOPED_ARENA struct arena arena = {0};
   SCOPED struct trace_entry *all = memory_zeroed(size_sum(run->entries.n, 1), sizeof(*all));
   u32 n = 0;
-  for (u32 i = 0; i < run->entries.n; i++) {
-    const struct live_entry *entry = run->entries.at[i];
+  FOR_EACH(run->entries.at, run->entries.n, one) {
+    const struct live_entry *entry = *one;
     if (entry->process)
       all[n++] =
           (struct trace_entry){.path = entry->path, .header = entry->process->trace.file.header};
@@ -134,8 +134,8 @@ static bool is_with(const struct live_run *run, const char *name) {
 }
 
 static void forget_others(struct live_run *run) {
-  for (u32 i = 0; i < run->with.n; i++)
-    free(run->with.at[i]);
+  FOR_EACH(run->with.at, run->with.n, one)
+    free(*one);
   run->with.n = 0;
   run->same_processes = 0;
 }
@@ -144,8 +144,8 @@ static void choose_run(struct live_run *run) {
   const struct live_entry *newest = NULL;
   bool whole =
       ANY(run->entries.at, run->entries.n, one, run->wanted && !strcmp(run_of(*one), run->wanted));
-  for (u32 i = 0; i < run->entries.n; i++) {
-    const struct live_entry *entry = run->entries.at[i];
+  FOR_EACH(run->entries.at, run->entries.n, item) {
+    const struct live_entry *entry = *item;
     if (entry->process && is_wanted(run, run_of(entry), whole) &&
         (!newest || is_newer(entry, newest)))
       newest = entry;
@@ -154,10 +154,9 @@ static void choose_run(struct live_run *run) {
   if (strcmp(run->name, name) != 0 && !is_with(run, name))
     forget_others(run);
   snprintf(run->name, sizeof(run->name), "%s", name);
-  for (u32 i = 0; i < run->entries.n; i++)
-    run->entries.at[i]->of_run = newest && run->entries.at[i]->process &&
-                                 (strcmp(run_of(run->entries.at[i]), run->name) == 0 ||
-                                  is_with(run, run_of(run->entries.at[i])));
+  FOR_EACH(run->entries.at, run->entries.n, each)
+    (*each)->of_run = newest && (*each)->process &&
+                      (strcmp(run_of(*each), run->name) == 0 || is_with(run, run_of(*each)));
 }
 
 ORDER_POINTERS_BY(by_rank, struct live_entry,
@@ -186,11 +185,11 @@ static void list_known(struct known_processes *known, const struct live_run *run
   *known = (struct known_processes){.all.at = memory_zeroed(size_sum(n, 1), sizeof(struct process)),
                                     .entries = memory_zeroed(size_sum(n, 1), sizeof(void *)),
                                     .facts = memory_zeroed(size_sum(n, 1), sizeof(*known->facts))};
-  for (u32 i = 0; i < n; i++) {
-    if (!run->entries.at[i]->of_run)
+  FOR_EACH(run->entries.at, n, entry) {
+    if (!(*entry)->of_run)
       continue;
-    known->entries[k] = run->entries.at[i];
-    known->all.at[k] = process_of(run->entries.at[i], &known->facts[k]);
+    known->entries[k] = *entry;
+    known->all.at[k] = process_of(*entry, &known->facts[k]);
     known->all.n = ++k;
   }
   known->attempts = processes_find_attempts(&known->all);
@@ -215,8 +214,8 @@ static bool is_lacked(const struct known_processes *known, struct live_entry *en
 
 static void add_other_run(struct live_run *run, const char *name) {
   VECTOR_PUSH(&run->with, memory_text(name));
-  for (u32 i = 0; i < run->entries.n; i++) {
-    struct live_entry *entry = run->entries.at[i];
+  FOR_EACH(run->entries.at, run->entries.n, one) {
+    struct live_entry *entry = *one;
     if (!entry->process || strcmp(run_of(entry), name) != 0)
       continue;
     entry->of_run = true;
@@ -245,9 +244,9 @@ static void find_attempts(struct live_run *run) {
 static bool has_new_comms(struct live_run *run) {
   u32 before = run->comms;
   run->comms = 0;
-  for (u32 i = 0; i < run->entries.n; i++)
-    if (run->entries.at[i]->of_run)
-      run->comms += run->entries.at[i]->process->definitions.now.n_comms;
+  FOR_EACH(run->entries.at, run->entries.n, entry)
+    if ((*entry)->of_run)
+      run->comms += (*entry)->process->definitions.now.n_comms;
   return run->comms != before;
 }
 
@@ -306,8 +305,8 @@ static void poll_run(struct live_run *run) {
   u32 n = NUMBER_OF(run->entries.at, run->entries.n, one, (*one)->of_run), index = 0;
   u64 most_open = find_open_file_limit();
   run->read_bytes = 0;
-  for (u32 i = 0; i < run->entries.n; i++) {
-    struct live_entry *entry = run->entries.at[i];
+  FOR_EACH(run->entries.at, run->entries.n, each) {
+    struct live_entry *entry = *each;
     if (!entry->process)
       continue;
     entry->process->trace.keep_open = entry->of_run && index < most_open;
@@ -358,10 +357,10 @@ int live_run_poll(struct live_run *run, char *why, size_t why_bytes) {
 }
 
 void live_run_close(struct live_run *run) {
-  for (u32 i = 0; i < run->entries.n; i++) {
-    close_entry(run->entries.at[i]);
-    free(run->entries.at[i]->path);
-    free(run->entries.at[i]);
+  FOR_EACH(run->entries.at, run->entries.n, entry) {
+    close_entry(*entry);
+    free((*entry)->path);
+    free(*entry);
   }
   free(run->entries.at);
   forget_others(run);

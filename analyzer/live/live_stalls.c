@@ -29,15 +29,15 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank) {
 void live_merge_stalls(struct live_view *view) {
   u64 threads = 0;
   u32 n = 0;
-  for (u32 i = 0; i < view->n_ranks; i++) {
-    threads += view->ranks[i].stall ? view->ranks[i].stall->n_threads : 0;
-    view->n_stalled += view->ranks[i].stall != NULL;
+  FOR_EACH(view->ranks, view->n_ranks, one) {
+    threads += one->stall ? one->stall->n_threads : 0;
+    view->n_stalled += one->stall != NULL;
   }
   if (!view->n_stalled)
     return;
   struct tree_stack *stacks = arena_array(&view->arena, threads, sizeof(*stacks));
-  for (u32 i = 0; i < view->n_ranks; i++)
-    if (view->ranks[i].stall)
-      n += stall_stacks(view->ranks[i].stall, view->ranks[i].rank, stacks + n);
+  FOR_EACH(view->ranks, view->n_ranks, rank)
+    if (rank->stall)
+      n += stall_stacks(rank->stall, rank->rank, stacks + n);
   stack_tree_make(&view->arena, stacks, n, &view->stalls);
 }

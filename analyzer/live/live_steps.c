@@ -169,9 +169,9 @@ void live_find_steps(struct live_view *view, u32 *hint) {
   double confidence;
   u32 periodic = 0;
   const char *method = bounds_by_names(model, bounds, &confidence);
-  for (u32 r = 0; r < view->n_ranks; r++) {
-    view->ranks[r].steps = (struct live_steps){.last = NS_UNKNOWN};
-    periodic += !method && find_period_of_calls(&view->ranks[r], hint);
+  FOR_EACH_CHANGED(view->ranks, view->n_ranks, rank) {
+    rank->steps = (struct live_steps){.last = NS_UNKNOWN};
+    periodic += !method && find_period_of_calls(rank, hint);
   }
   if (!method && 2 * periodic < view->n_ranks)
     method = bounds_by_repetition(model, bounds, &confidence);

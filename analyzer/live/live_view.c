@@ -99,8 +99,8 @@ static void fill_last_call(struct live_view *view, struct live_rank *rank) {
   rank->called_s = rank->in_wait_s = NAN;
   rank->op = rank->group = NULL;
   rank->in_call = last->any && last->open;
-  for (u32 i = 0; i < process->waits.n; i++)
-    rank->in_wait_s = fmax(live_seconds_between(process->waits.at[i].start, rank->seen_ns),
+  FOR_EACH(process->waits.at, process->waits.n, wait)
+    rank->in_wait_s = fmax(live_seconds_between(wait->start, rank->seen_ns),
                            isnan(rank->in_wait_s) ? 0 : rank->in_wait_s);
   if (!last->any)
     return;
@@ -144,8 +144,8 @@ ORDER_BY(by_rank, struct live_rank, UP(rank))
 static void list_ranks(struct live_view *view, struct live_run *run) {
   view->ranks = arena_array(&view->arena, run->entries.n, sizeof(*view->ranks));
   view->hosts = arena_array(&view->arena, run->entries.n, sizeof(*view->hosts));
-  for (u32 i = 0; i < run->entries.n; i++) {
-    struct live_entry *entry = run->entries.at[i];
+  FOR_EACH(run->entries.at, run->entries.n, one) {
+    struct live_entry *entry = *one;
     view->unreadable += !entry->process;
     view->left_out += entry->of_run && entry->left_out && entry->attempt == run->attempt;
     if (!entry->of_run || entry->left_out)
@@ -162,8 +162,8 @@ static void list_ranks(struct live_view *view, struct live_run *run) {
     view->world = MAX(world, view->world);
   }
   SORT(view->ranks, view->n_ranks, by_rank);
-  for (u32 i = 0; i < view->n_ranks; i++)
-    view->ranks[i].host = host_of(view, view->ranks[i].process);
+  FOR_EACH_CHANGED(view->ranks, view->n_ranks, rank)
+    rank->host = host_of(view, rank->process);
 }
 
 bool live_is_running(const struct live_rank *rank) {
@@ -178,8 +178,8 @@ bool live_is_in_trouble(const struct live_rank *rank) {
  * lengths as any other. */
 static void choose_reference(struct live_view *view) {
   double since = 0;
-  for (u32 i = 0; i < view->n_ranks; i++) {
-    const struct live_rank *rank = &view->ranks[i], *best = view->reference;
+  FOR_EACH(view->ranks, view->n_ranks, each) {
+    const struct live_rank *rank = each, *best = view->reference;
     bool runs = live_is_running(rank), best_runs = best && live_is_running(best);
     if (rank->steps.n &&
         (!best || runs > best_runs || (runs == best_runs && rank->steps.n > best->steps.n)))
@@ -228,8 +228,8 @@ void live_view_make(struct live_view *view, struct live_run *run) {
   live_join(view);
   live_find_late_lines(view);
   live_find_waits(view);
-  for (u32 i = 0; i < view->n_ranks; i++)
-    live_describe_stall(view, &view->ranks[i]);
+  FOR_EACH_CHANGED(view->ranks, view->n_ranks, one)
+    live_describe_stall(view, one);
   live_merge_stalls(view);
 }
 

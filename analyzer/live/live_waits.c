@@ -30,8 +30,8 @@ static u32 index_of(const struct live_view *view, u32 rank) {
 /* Places in view.ranks of global ranks; those that left no trace are only counted. */
 static u32 *places_of(struct live_view *view, const u32 *ranks, u32 n, u32 *found) {
   u32 *places = arena_array(&view->arena, n, sizeof(*places));
-  for (u32 i = 0; i < n; i++) {
-    u32 place = index_of(view, ranks[i]);
+  FOR_EACH(ranks, n, rank) {
+    u32 place = index_of(view, *rank);
     if (place != INDEX_NONE)
       places[(*found)++] = place;
   }
@@ -71,8 +71,8 @@ static void read_message(const struct live_view *view, const struct flight_recor
 
 static void mark_waiters(struct live_view *view, const struct flight_record *flight,
                          const struct check_wait *check, const struct live_wait *wait) {
-  for (u32 i = 0; i < wait->n_waiting; i++) {
-    struct live_rank *rank = &view->ranks[wait->waiting[i]];
+  FOR_EACH(wait->waiting, wait->n_waiting, each) {
+    struct live_rank *rank = &view->ranks[*each];
     const struct flight_call *call =
         rank->waits_in ? NULL : waits_call_of(flight, rank->rank, check);
     if (!rank->waits_in)

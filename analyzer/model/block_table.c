@@ -26,9 +26,9 @@ static void grow(struct block_table *table) {
     memory_is_short(table->room, 2 * sizeof(*table->slots));
   struct block_table more = {.room = table->room ? table->room * 2 : LEAST_ROOM};
   more.slots = memory_zeroed(more.room, sizeof(*more.slots));
-  for (u32 i = 0; i < table->room; i++)
-    if (table->slots[i].used)
-      more.slots[slot_of(&more, table->slots[i].address)] = table->slots[i];
+  FOR_EACH(table->slots, table->room, slot)
+    if (slot->used)
+      more.slots[slot_of(&more, slot->address)] = *slot;
   more.n = table->n;
   free(table->slots);
   *table = more;

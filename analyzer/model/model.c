@@ -28,8 +28,8 @@ void model_free(struct model *model) {
   if (!model)
     return;
   struct model_internal *internal = internal_of(model);
-  for (u32 r = 0; r < internal->n_events; r++)
-    rank_events_release(&internal->events[r]);
+  FOR_EACH_CHANGED(internal->events, internal->n_events, event)
+    rank_events_release(event);
   if (internal->free_imported)
     internal->free_imported(internal->imported);
   free(internal->notes.at);

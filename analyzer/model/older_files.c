@@ -45,8 +45,8 @@ static void look_at_comm(struct older_search *s, u32 from, u32 to) {
     if (!op_is_barrier_like(collective->op) || collective->n_arrivals >= comm->size ||
         collective->mismatched || !comm->members || !was_ended(s, collective))
       continue;
-    for (u32 m = 0; m < comm->size; m++) {
-      u32 rank = comm->members[m];
+    FOR_EACH(comm->members, comm->size, member) {
+      u32 rank = *member;
       if (rank != INDEX_NONE && s->last_seq[rank] < collective->seq)
         s->older[rank] = true;
     }

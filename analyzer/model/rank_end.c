@@ -5,6 +5,6 @@
 void rank_end_place(struct rank_end *end, const struct rank_clock *clock) {
   i64 *const instants[] = {&end->end,          &end->alive,        &end->reaped,
                            &end->exception_at, &end->last_line_at, &end->failed_at};
-  for (size_t i = 0; i < LENGTH_OF(instants); i++)
-    *instants[i] = clock_to_axis(clock, *instants[i]);
+  FOR_EACH(instants, LENGTH_OF(instants), instant)
+    **instant = clock_to_axis(clock, **instant);
 }

@@ -18,10 +18,10 @@ RANK_STRUCTS(S)
 static void carry_rank(struct carrier *c, struct rank *rank) {
   u32 clock = rank->gpu_clock;
   carry_process(c, rank);
-  for (size_t i = 0; i < LENGTH_OF(rank->info); i++)
-    CARRY(c, &rank->info[i]);
-  for (size_t i = 0; i < LENGTH_OF(rank->lost); i++)
-    CARRY(c, &rank->lost[i]);
+  FOR_EACH_CHANGED(rank->info, LENGTH_OF(rank->info), each)
+    CARRY(c, each);
+  FOR_EACH_CHANGED(rank->lost, LENGTH_OF(rank->lost), one)
+    CARRY(c, one);
   CARRY(c, &clock);
   rank->gpu_clock = clock;
   carry_ending(c, &rank->ending);

@@ -41,12 +41,12 @@ void call_frame_write_place(const struct call_frame *frame, char *text, size_t b
 
 u32 call_stack_line(const struct call_sites *sites, const struct call_stack *stack) {
   u32 named = INDEX_NONE;
-  for (u32 i = 0; i < stack->n; i++) {
-    const struct call_frame *frame = &sites->frames[stack->frames[i]];
+  FOR_EACH(stack->frames, stack->n, one) {
+    const struct call_frame *frame = &sites->frames[*one];
     if (call_frame_is_user_code(frame))
-      return stack->frames[i];
+      return *one;
     if (named == INDEX_NONE && frame->file)
-      named = stack->frames[i];
+      named = *one;
   }
   return named;
 }

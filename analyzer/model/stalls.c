@@ -31,10 +31,10 @@ const char *nccl_error_text(i32 result) {
 }
 
 void rank_stalls_place(struct rank_stall *stalls, u32 n, const struct rank_clock *clock) {
-  for (u32 i = 0; i < n; i++) {
-    stalls[i].begin = clock_to_axis(clock, stalls[i].begin);
-    stalls[i].looked = clock_to_axis(clock, stalls[i].looked);
-    stalls[i].end = clock_to_axis(clock, stalls[i].end);
+  FOR_EACH_CHANGED(stalls, n, stall) {
+    stall->begin = clock_to_axis(clock, stall->begin);
+    stall->looked = clock_to_axis(clock, stall->looked);
+    stall->end = clock_to_axis(clock, stall->end);
   }
 }
 
@@ -45,8 +45,8 @@ const struct rank_stall *rank_last_pause(const struct rank *rank, i64 alive) {
       last->end == NS_UNKNOWN || alive == NS_UNKNOWN)
     return NULL;
   const i64 ends[] = {rank->ending.end, rank->ending.exception_at};
-  for (size_t i = 0; i < LENGTH_OF(ends); i++)
-    if (ends[i] >= last->end && ends[i] < alive)
-      alive = ends[i];
+  FOR_EACH(ends, LENGTH_OF(ends), end)
+    if (*end >= last->end && *end < alive)
+      alive = *end;
   return alive - last->end <= moment_ns ? last : NULL;
 }

@@ -24,10 +24,9 @@ enum training_part frame_training_part(const struct call_frame *frame) {
       TSCOPE_TRAINING_FUNCTIONS(X)
 #undef X
   };
-  for (u32 i = 0; i < LENGTH_OF(functions); i++)
-    if (is_method(frame->function, functions[i].function) &&
-        text_ends_with(frame->file, functions[i].file))
-      return functions[i].part;
+  FOR_EACH(functions, LENGTH_OF(functions), one)
+    if (is_method(frame->function, one->function) && text_ends_with(frame->file, one->file))
+      return one->part;
   return TRAINING_NONE;
 }
 

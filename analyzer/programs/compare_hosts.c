@@ -54,8 +54,8 @@ static void report_on_runs(struct reading_runs *reading, const struct options *o
   char why[512];
   if (trace_runs_find(options->paths, options->n_paths, 0, &arena, &runs, why, sizeof(why)) < 0)
     runs.n_runs = 0;
-  for (u32 i = 0; i < runs.n_runs; i++) {
-    const char *run = runs.runs[i].id;
+  FOR_EACH(runs.runs, runs.n_runs, one) {
+    const char *run = one->id;
     if (json_object_get(reading->read, run))
       continue;
     json_t *report = document_of(options, run, why, sizeof(why));
@@ -96,9 +96,9 @@ int compare_hosts(const struct options *options, run_document *document_of, char
   struct reading_runs reading = {.read = json_object()};
   struct host_report report = {0};
   int error = 0;
-  for (u32 i = 0; i < options->n_paths; i++)
-    if (folder_visit(options->paths[i], FOLDERS_DEEP, read_report_in_folder, &reading) < 0)
-      read_report(&reading, options->paths[i]);
+  FOR_EACH(options->paths, options->n_paths, path)
+    if (folder_visit(*path, FOLDERS_DEEP, read_report_in_folder, &reading) < 0)
+      read_report(&reading, *path);
   report_on_runs(&reading, options, document_of);
   if (!reading.records.runs.n) {
     snprintf(why, why_bytes,

@@ -45,10 +45,10 @@ struct run_state {
 
 static struct run_state state_of(const struct trace_run *run) {
   struct run_state state = {.unreadable = run->n_readable == 0};
-  for (u32 i = 0; i < run->n_entries; i++) {
-    const struct tscope_file_header *header = &run->entries[i].header;
-    state.bytes += run->entries[i].bytes;
-    if (run->entries[i].problem)
+  FOR_EACH(run->entries, run->n_entries, entry) {
+    const struct tscope_file_header *header = &entry->header;
+    state.bytes += entry->bytes;
+    if (entry->problem)
       continue;
     state.world_size = MAX(header->world_size, state.world_size);
     state.of[process_state_of(header, process_alive_s(header), LONGEST_HELD_S).stands]++;
@@ -163,8 +163,8 @@ static char *folder_of(struct arena *arena, const struct trace_run *run) {
  * name that is a plain file. */
 static int remove_run(struct arena *arena, const struct trace_run *run) {
   int error = 0;
-  for (u32 i = 0; i < run->n_entries; i++)
-    if (unlink(run->entries[i].path) < 0 && errno != ENOENT)
+  FOR_EACH(run->entries, run->n_entries, entry)
+    if (unlink(entry->path) < 0 && errno != ENOENT)
       error = -errno;
   char *folder = folder_of(arena, run);
   if (folder)

@@ -82,11 +82,11 @@ static int list_from_headers(struct asking *a, bool *complete, char *why, size_t
   processes_list(&processes, run, a->arena);
   a->targets = arena_array(a->arena, processes.n, sizeof(*a->targets));
   *complete = true;
-  for (u32 i = 0; i < processes.n; i++) {
-    const struct tscope_file_header *header = &processes.at[i].entry->header;
+  FOR_EACH(processes.at, processes.n, process) {
+    const struct tscope_file_header *header = &process->entry->header;
     *complete &= header->rank != TSCOPE_UNKNOWN_RANK;
     world = MAX(header->world_size, world);
-    add_target(a, header->rank, processes.at[i].entry->path, header);
+    add_target(a, header->rank, process->entry->path, header);
   }
   *complete &= a->n >= world && is_each_rank_once(a);
   processes_release(&processes);
@@ -100,12 +100,12 @@ static int list_from_model(struct asking *a, char *why, size_t why_bytes) {
   a->targets = error ? NULL : arena_array(a->arena, a->model->n_ranks, sizeof(*a->targets));
   if (error)
     return error;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
+  FOR_EACH(a->model->ranks, a->model->n_ranks, rank) {
     struct trace_file file;
     char ignored[256];
-    if (trace_file_open(&file, a->model->ranks[r].path, ignored, sizeof(ignored)) < 0)
+    if (trace_file_open(&file, rank->path, ignored, sizeof(ignored)) < 0)
       continue;
-    add_target(a, a->model->ranks[r].rank, a->model->ranks[r].path, &file.header);
+    add_target(a, rank->rank, rank->path, &file.header);
     trace_file_close(&file);
   }
   return 0;
@@ -118,9 +118,9 @@ static const char *folder_of(struct arena *arena, const struct target *target) {
 
 /* One request for each folder; mostly there is only one. */
 static struct question *question_for(struct asking *a, const char *folder) {
-  for (u32 i = 0; i < a->n_questions; i++)
-    if (strcmp(a->questions[i]->folder, folder) == 0)
-      return a->questions[i];
+  FOR_EACH(a->questions, a->n_questions, item)
+    if (strcmp((*item)->folder, folder) == 0)
+      return *item;
   if (a->n_questions == FOLDERS_MOST)
     return NULL;
   struct question *question = arena_alloc(a->arena, sizeof(*question));
@@ -168,9 +168,9 @@ static void check_here(struct target *target) {
 
 /* What the processes that answered say of those that did not. */
 static void hear_neighbours(struct asking *a, const struct target *from) {
-  for (u32 p = 0; p < from->stacks.n_peers; p++)
+  FOR_EACH(from->stacks.peers, from->stacks.n_peers, one)
     FOR_EACH_CHANGED(a->targets, a->n, target) {
-      const struct stalled_peer *peer = &from->stacks.peers[p];
+      const struct stalled_peer *peer = one;
       if (target->header.pid != peer->pid || target->answer == ANSWER_WHOLE ||
           target->header.pid_namespace != from->header.pid_namespace ||
           !processes_share_host(&target->header, &from->header))
@@ -215,11 +215,11 @@ static void wait_for_answers(struct asking *a) {
 }
 
 static void withdraw(struct asking *a) {
-  for (u32 i = 0; i < a->n_questions; i++)
-    question_withdraw(a->questions[i]);
-  for (u32 i = 0; i < a->n; i++)
-    if (a->targets[i].question)
-      question_forget(a->targets[i].question, a->targets[i].name);
+  FOR_EACH(a->questions, a->n_questions, question)
+    question_withdraw(*question);
+  FOR_EACH(a->targets, a->n, target)
+    if (target->question)
+      question_forget(target->question, target->name);
 }
 
 static enum silence silence_of(const struct target *target) {

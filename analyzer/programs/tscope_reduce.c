@@ -106,8 +106,8 @@ static void settle(struct reducing *reducing, const struct model *model) {
   struct settled_ranks *settled = &reducing->settled;
   u64 stamp = summary_stamp_begin(&reducing->options->model);
   settled->at = arena_array(&reducing->arena, model->n_ranks, sizeof(*settled->at));
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    u32 rank = model->ranks[r].rank;
+  FOR_EACH(model->ranks, model->n_ranks, each) {
+    u32 rank = each->rank;
     struct rank_stretch *last = settled->n ? &settled->at[settled->n - 1] : NULL;
     if (last && last->first + last->n == rank)
       last->n++;
@@ -116,9 +116,9 @@ static void settle(struct reducing *reducing, const struct model *model) {
     stamp = summary_stamp_add(stamp, entry_of(reducing, rank));
   }
   reducing->stamp = stamp;
-  for (u32 i = 0; i < reducing->n; i++) {
-    reducing->made[i].entry.settled = model->n_ranks;
-    reducing->made[i].entry.options = (u32)summary_stamp_begin(&reducing->options->model);
+  FOR_EACH_CHANGED(reducing->made, reducing->n, one) {
+    one->entry.settled = model->n_ranks;
+    one->entry.options = (u32)summary_stamp_begin(&reducing->options->model);
   }
 }
 
@@ -159,17 +159,17 @@ static int write_summaries(struct reducing *reducing, const char *run) {
   if (error)
     return fail("%s cannot be written: %s", path, strerror(-error));
   u64 bytes = 0;
-  for (u32 i = 0; i < reducing->n; i++)
-    bytes += reducing->made[i].entry.facts.bytes + reducing->made[i].entry.found.bytes;
+  FOR_EACH(reducing->made, reducing->n, one)
+    bytes += one->entry.facts.bytes + one->entry.found.bytes;
   printf("%s: %s, %s each\n", path, plural(reducing->n, "rank").text,
          byte_size((double)bytes / reducing->n).text);
   return STATUS_OK;
 }
 
 static void free_made(struct reducing *reducing) {
-  for (u32 i = 0; i < reducing->n; i++) {
-    free(reducing->made[i].facts);
-    free(reducing->made[i].found);
+  FOR_EACH(reducing->made, reducing->n, one) {
+    free(one->facts);
+    free(one->found);
   }
 }
 
@@ -235,13 +235,13 @@ static int reduce(struct reduce_options *options) {
 /* The better of each rank, as it is: nothing is read into a model. */
 static int copy_kept(struct reducing *reducing, const struct known_summary *all, u32 n) {
   reducing->made = arena_array(&reducing->arena, n, sizeof(*reducing->made));
-  for (u32 i = 0; i < n; i++) {
+  FOR_EACH(all, n, one) {
     struct summary_made *made = &reducing->made[reducing->n++];
-    made->entry = all[i].entry;
-    made->facts = summary_copy(all[i].path, &all[i].entry.facts);
-    made->found = summary_copy(all[i].path, &all[i].entry.found);
+    made->entry = one->entry;
+    made->facts = summary_copy(one->path, &one->entry.facts);
+    made->found = summary_copy(one->path, &one->entry.found);
     if (!made->facts || !made->found)
-      return fail("%s cannot be read", all[i].path);
+      return fail("%s cannot be read", one->path);
   }
   return STATUS_OK;
 }
@@ -260,8 +260,8 @@ static int merge(struct reduce_options *options) {
   int status = error ? fail("%s", reducing.why) : copy_kept(&reducing, all, n_all);
   if (status == STATUS_OK)
     status = write_summaries(&reducing, "merged");
-  for (u32 i = 0; i < notes->n_notes; i++)
-    fail("%s", notes->notes[i]);
+  FOR_EACH(notes->notes, notes->n_notes, note)
+    fail("%s", *note);
   free_made(&reducing);
   model_free(notes);
   arena_release(&reducing.arena);

@@ -82,8 +82,8 @@ static int reduce_here(struct node *node, u32 pass) {
       arena_array(&node->arena, size_sum(node->n_arguments, 8), sizeof(char *));
   u32 n = 0;
   arguments[n++] = "tscope-reduce";
-  for (u32 i = 0; i < node->n_arguments; i++)
-    arguments[n++] = node->arguments[i];
+  FOR_EACH(node->arguments, node->n_arguments, argument)
+    arguments[n++] = *argument;
   arguments[n++] = "--output"; /* the last one counts */
   arguments[n++] = arena_printf(&node->arena, OWN, node->folder, pass);
   if (pass > 0) {
@@ -166,8 +166,8 @@ static void meet(struct node *node) {
   node->members = arena_array(&node->arena, (size_t)node->mpi.size, sizeof(self));
   mpi_share(&self, node->members, sizeof(self));
   node->reduces = true;
-  for (int i = 0; i < node->mpi.rank; i++)
-    node->reduces &= node->members[i].place != self.place;
+  FOR_EACH(node->members, node->mpi.rank, member)
+    node->reduces &= member->place != self.place;
 }
 
 /* A node whose process came to nothing. Another process of the same place stands for it. */

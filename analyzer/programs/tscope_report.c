@@ -116,8 +116,8 @@ static int judge_by_gate(const struct options *options, struct gate *gate,
 static int read_gate(const struct options *options, struct gate *gate) {
   char why[512];
   struct gate_rule rule;
-  for (u32 i = 0; i < options->n_rules; i++)
-    if (!gate_rule_parse(options->rules[i].kind, options->rules[i].text, &rule))
+  FOR_EACH(options->rules, options->n_rules, one)
+    if (!gate_rule_parse(one->kind, one->text, &rule))
       VECTOR_PUSH(&gate->rules, rule);
   if (options->expectations && gate_read_file(gate, options->expectations, why, sizeof(why)) < 0)
     return fail("%s", why);
@@ -325,8 +325,8 @@ static int report(const struct options *options, struct gate *gate) {
     import_tell_times_kept(runs->model, options->timed_steps, "tscope-report");
   int status = error ? fail("%s", why) : write_report(options, gate, shown ? shown : runs->results);
   if (error) {
-    for (u32 i = 0; i < n_runs; i++)
-      free_reading(&runs[i]);
+    FOR_EACH_CHANGED(runs, n_runs, run)
+      free_reading(run);
     kernel_names_free(names);
   }
   return status;

@@ -85,11 +85,11 @@ static void put_tree(struct page *page) {
   u64 threads = 0;
   u32 n = 0, n_lines = 0;
   struct stack_tree tree;
-  for (u32 i = 0; i < page->n; i++)
-    threads += page->at[i].stacks.n_threads;
+  FOR_EACH(page->at, page->n, each)
+    threads += each->stacks.n_threads;
   struct tree_stack *stacks = arena_array(&page->arena, threads, sizeof(*stacks));
-  for (u32 i = 0; i < page->n; i++)
-    n += stall_stacks(&page->at[i].stacks, page->at[i].number, stacks + n);
+  FOR_EACH(page->at, page->n, one)
+    n += stall_stacks(&one->stacks, one->number, stacks + n);
   stack_tree_make(&page->arena, stacks, n, &tree);
   struct stack_line *lines = stack_tree_lines(&page->arena, &tree, tree.n, &n_lines);
   for (u32 i = 0; i < n_lines; i++)
@@ -185,14 +185,14 @@ static int print_run(struct page *page, const char *path) {
 static int print_processes(struct page *page, char **pids, int n) {
   page->unit = "process";
   page->at = arena_array(&page->arena, n, sizeof(*page->at));
-  for (int i = 0; i < n; i++) {
+  FOR_EACH(pids, n, pid) {
     struct process_stacks *one = &page->at[page->n];
-    *one = (struct process_stacks){.number = (u32)leading_number(pids[i], INT32_MAX, NULL),
+    *one = (struct process_stacks){.number = (u32)leading_number(*pid, INT32_MAX, NULL),
                                    .source = "now"};
     int error = attached_read_stacks(&page->arena, (pid_t)one->number, which_frames(page),
                                      &one->stacks, &one->native);
     if (error)
-      fail("process %s: %s", pids[i], strerror(-error));
+      fail("process %s: %s", *pid, strerror(-error));
     else
       page->n++;
   }
@@ -201,8 +201,8 @@ static int print_processes(struct page *page, char **pids, int n) {
 }
 
 static bool are_numbers(char **texts, int n) {
-  for (int i = 0; i < n; i++)
-    if (!*texts[i] || texts[i][strspn(texts[i], "0123456789")])
+  FOR_EACH(texts, n, text)
+    if (!**text || (*text)[strspn(*text, "0123456789")])
       return false;
   return n > 0;
 }

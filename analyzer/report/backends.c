@@ -20,9 +20,9 @@ const struct report_backend *report_backend_default(void) {
 }
 
 const struct report_backend *report_backend_find(const char *name) {
-  for (size_t i = 0; i < BACKENDS; i++)
-    if (strcmp(backends[i].name, name) == 0)
-      return backends[i].backend;
+  FOR_EACH(backends, BACKENDS, backend)
+    if (strcmp(backend->name, name) == 0)
+      return backend->backend;
   return NULL;
 }
 
@@ -36,8 +36,8 @@ const char *report_backend_name(const struct report_backend *backend) {
 const char *report_backend_names(bool (*suits)(const struct report_backend *backend)) {
   static char names[BACKENDS * 32];
   size_t left = 0, used = 0;
-  for (size_t i = 0; i < BACKENDS; i++)
-    left += !suits || suits(backends[i].backend);
+  FOR_EACH(backends, BACKENDS, one)
+    left += !suits || suits(one->backend);
   for (size_t i = 0; i < BACKENDS && used < sizeof(names); i++)
     if (!suits || suits(backends[i].backend)) {
       left--;

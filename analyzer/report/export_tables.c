@@ -136,8 +136,8 @@ static void put_collective(struct writer *w, const struct results *results,
   const struct flight_group *group = &flight->groups[first->group];
   const struct check_mismatch *mismatch = mismatch_of(&results->check, parts, next_mismatch);
   u8 least = FLIGHT_COMPLETED;
-  for (u32 i = 0; i < n; i++)
-    least = MIN(flight->calls[parts[i].call].state, least);
+  FOR_EACH(parts, n, each)
+    least = MIN(flight->calls[each->call].state, least);
   const char *check = mismatch                ? match_state_words[mismatch->state]
                       : n == group->n_members ? "matched"
                                               : NULL;

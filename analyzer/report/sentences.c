@@ -15,8 +15,8 @@ static const char *say_overlaps(const struct finding *finding, struct arena *are
   if (!finding->n_overlaps)
     return NULL;
   const char *ids = NULL;
-  for (u32 i = 0; i < finding->n_overlaps; i++)
-    ids = arena_list(arena, ids, " and ", "%s", finding->overlaps[i]);
+  FOR_EACH(finding->overlaps, finding->n_overlaps, overlap)
+    ids = arena_list(arena, ids, " and ", "%s", *overlap);
   if (finding->saving_added_s < NOTHING_ADDED * finding->saving_s)
     return arena_printf(arena, "the same time as %s", ids);
   return arena_printf(arena, "%s shared with %s",

@@ -92,8 +92,8 @@ static void put_ranks(const struct live_view *view, struct pen *pen) {
              "start %u, the one before had %s", view->run->attempt,
              plural(view->run->ranks_before, "rank").text);
   u32 of_state[LIVE_UNCERTAIN + 1] = {0};
-  for (u32 i = 0; i < view->n_ranks; i++)
-    of_state[view->ranks[i].state]++;
+  FOR_EACH(view->ranks, view->n_ranks, each)
+    of_state[each->state]++;
   for (u32 s = 0; s < LIVE_UNCERTAIN; s++)
     if (of_state[s])
       pen_item(pen,
@@ -260,8 +260,8 @@ static bool same_trouble(const struct live_rank *a, const struct live_rank *b) {
 
 static void put_state(struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
   double longest = NAN;
-  for (u32 i = 0; i < n; i++)
-    longest = fmax(view->ranks[alike[i]].silent_s, longest);
+  FOR_EACH(alike, n, one)
+    longest = fmax(view->ranks[*one].silent_s, longest);
   const char *silence =
       isnan(longest) ? "" : arena_printf(&view->arena, "; silent for %s", duration_s(longest).text);
   put_alert(pen, silence, "%s: %s", which_ranks(view, alike, n), view->ranks[alike[0]].what);
@@ -329,12 +329,12 @@ void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
 #define MORE (n < most ? most - n : 0)
   if (is_stalled(view) && n++ < most)
     put_stall(view, pen);
-  for (u32 i = 0; i < view->n_waits; i++)
+  FOR_EACH(view->waits, view->n_waits, wait)
     if (n++ < most)
-      put_wait(view, &view->waits[i], pen);
-  for (u32 i = 0; i < view->n_mismatches; i++)
+      put_wait(view, wait, pen);
+  FOR_EACH(view->mismatches, view->n_mismatches, mismatch)
     if (n++ < most)
-      put_mismatch(view, &view->mismatches[i], pen);
+      put_mismatch(view, mismatch, pen);
   n += put_common(view, pen, MORE, same_error, put_error);
   n += put_common(view, pen, MORE, same_trouble, put_state);
   n += put_late(view, pen, MORE);

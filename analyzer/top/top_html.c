@@ -29,8 +29,8 @@ static void put_steps(const struct live_view *view, FILE *out) {
   if (!steps || !steps->n)
     return;
   double usual = view->step_s, longest = 0;
-  for (u32 i = 0; i < steps->n; i++)
-    longest = fmax(longest, steps->lengths[i]);
+  FOR_EACH(steps->lengths, steps->n, one)
+    longest = fmax(longest, *one);
   fprintf(out,
           "<section><h2>Steps</h2>\n<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
           "role=\"img\" aria-label=\"length of the last %s\">",

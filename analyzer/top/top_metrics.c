@@ -66,14 +66,14 @@ static void put_rank_label(const struct live_rank *rank, FILE *out) {
 
 static void put_info(const struct live_view *view, FILE *out) {
   print_metric("tscope_rank", "which host a rank is on", gauge, out);
-  for (u32 r = 0; r < view->n_ranks; r++) {
-    if (view->ranks[r].rank == TSCOPE_UNKNOWN_RANK)
+  FOR_EACH(view->ranks, view->n_ranks, one) {
+    if (one->rank == TSCOPE_UNKNOWN_RANK)
       continue;
     fputs("tscope_rank{", out);
     print_label("run", view->run->name, out);
-    put_rank_label(&view->ranks[r], out);
+    put_rank_label(one, out);
     fputc(',', out);
-    print_label("host", view->hosts[view->ranks[r].host].name, out);
+    print_label("host", view->hosts[one->host].name, out);
     put_value(1, out);
   }
 }

@@ -25,8 +25,8 @@ static void put_help(struct pen *pen) {
       "step       ~: counted by the period of collectives, since tscope found that period",
       "-          not known",
   };
-  for (size_t i = 0; i < LENGTH_OF(lines); i++) {
-    pen_end_line(pen, STYLE_PLAIN, "%s", lines[i]);
+  FOR_EACH(lines, LENGTH_OF(lines), line) {
+    pen_end_line(pen, STYLE_PLAIN, "%s", *line);
   }
 }
 

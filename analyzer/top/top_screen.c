@@ -89,15 +89,15 @@ static void restore_on_fault(int number) {
 void top_screen_catch(void) {
   static const int noted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
   sigemptyset(&caught);
-  for (size_t i = 0; i < LENGTH_OF(noted); i++) {
+  FOR_EACH(noted, LENGTH_OF(noted), one) {
     struct sigaction old, action = {.sa_handler = note_signal};
-    if (noted[i] == SIGTSTP && !on_screen)
+    if (*one == SIGTSTP && !on_screen)
       continue;
-    sigaction(noted[i], NULL, &old);
+    sigaction(*one, NULL, &old);
     if (old.sa_handler == SIG_IGN) /* nohup, or a shell's background job: as its parent requested */
       continue;
-    sigaction(noted[i], &action, NULL);
-    sigaddset(&caught, noted[i]);
+    sigaction(*one, &action, NULL);
+    sigaddset(&caught, *one);
   }
   signal(SIGPIPE, SIG_IGN);
   sigprocmask(SIG_BLOCK, &caught, &usual);
@@ -110,8 +110,8 @@ bool top_screen_begin(void) {
         getpgrp() == tcgetpgrp(STDIN_FILENO);
   on_screen = true;
   top_screen_catch();
-  for (size_t i = 0; i < LENGTH_OF(faults); i++)
-    signal(faults[i], restore_on_fault);
+  FOR_EACH(faults, LENGTH_OF(faults), fault)
+    signal(*fault, restore_on_fault);
   atexit(restore_terminal);
   memory_when_short(restore_terminal);
   set_up_terminal();
@@ -174,9 +174,9 @@ static int sequence_key(const char *text) {
                    {"OB", KEY_DOWN}, {"[5~", KEY_PAGE_UP}, {"[6~", KEY_PAGE_DOWN},
                    {"[H", KEY_HOME}, {"[1~", KEY_HOME},    {"OH", KEY_HOME},
                    {"[F", KEY_END},  {"[4~", KEY_END},     {"OF", KEY_END}};
-  for (size_t i = 0; i < LENGTH_OF(sequences); i++)
-    if (strcmp(text, sequences[i].text) == 0)
-      return sequences[i].key;
+  FOR_EACH(sequences, LENGTH_OF(sequences), sequence)
+    if (strcmp(text, sequence->text) == 0)
+      return sequence->key;
   return *text ? KEY_NONE : KEY_ESCAPE;
 }
 

@@ -233,14 +233,12 @@ static void mark_spikes(struct analysis *a, const double *steps, const double *v
 static const struct series *choose_series(const struct series *all, u32 n, enum scalar_role role) {
   const struct series *best = NULL;
   u32 best_order = 0;
-  for (u32 i = 0; i < n; i++) {
-    u32 order = scalar_name_is_usual(all[i].name)       ? 2
-                : isfinite(all[i].values[all[i].n - 1]) ? 0
-                                                        : 1;
-    if (all[i].role != role ||
-        (best && (order < best_order || (order == best_order && all[i].n <= best->n))))
+  FOR_EACH(all, n, item) {
+    u32 order = scalar_name_is_usual(item->name) ? 2 : isfinite(item->values[item->n - 1]) ? 0 : 1;
+    if (item->role != role ||
+        (best && (order < best_order || (order == best_order && item->n <= best->n))))
       continue;
-    best = &all[i];
+    best = item;
     best_order = order;
   }
   return best;
@@ -267,10 +265,10 @@ static void list_diverged_ranks(struct analysis *a, const struct point *points, 
   struct convergence_result *result = &a->results->convergence;
   bool *bad = arena_array(a->arena, a->model->n_ranks, sizeof(*bad));
   result->diverged_ranks = arena_array(a->arena, a->model->n_ranks, sizeof(u32));
-  for (u32 i = 0; i < n; i++)
-    if (points[i].role == SCALAR_ROLE_LOSS && !isfinite(points[i].scalar->value) &&
-        points[i].scalar->rank < a->model->n_ranks)
-      bad[points[i].scalar->rank] = true;
+  FOR_EACH(points, n, point)
+    if (point->role == SCALAR_ROLE_LOSS && !isfinite(point->scalar->value) &&
+        point->scalar->rank < a->model->n_ranks)
+      bad[point->scalar->rank] = true;
   result->n_diverged_ranks =
       LIST_WHERE(result->diverged_ranks, 0, a->model->n_ranks, r, bad[r], a->model->ranks[r].rank);
 }

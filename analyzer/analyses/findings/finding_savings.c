@@ -16,9 +16,9 @@ static void append_cure(struct analysis *a, const struct cure *first, const stru
   if (first->n)
     memcpy(changes, first->changes, first->n * sizeof(*changes));
   *both = (struct cure){changes, first->n};
-  for (u32 i = 0; i < second->n; i++)
-    if (!cure_has(a, first, &second->changes[i]))
-      changes[both->n++] = second->changes[i];
+  FOR_EACH(second->changes, second->n, change)
+    if (!cure_has(a, first, change))
+      changes[both->n++] = *change;
 }
 
 /* Whether this cause makes up most of its saving within that of the sum, and much of the sum. */

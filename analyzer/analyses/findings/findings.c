@@ -325,11 +325,11 @@ void findings_analyse(struct analysis *a) {
                        .arena = a->arena,
                        .steps = analysis_windows(a),
                        .step_ms = analysis_length_ms(a)};
-  for (size_t i = 0; i < RULES; i++) {
-    f.id = rules[i].id;
+  FOR_EACH(rules, RULES, one) {
+    f.id = one->id;
     f.cure = (struct cure){0}; /* of a rule that asked what it saves, and found nothing */
     f.spent_at = NULL;
-    rules[i].rule(&f);
+    one->rule(&f);
   }
   findings_note_core_shortage(a);
   SORT(r->findings, r->n_findings, by_saving);

@@ -212,9 +212,9 @@ static void count_replays(struct counting *c, u32 i) {
   const struct gemms *gemms = c->timeline->gemms;
   const struct graph_content *content = &gemms->contents[i];
   bool all = content->named && c->replays_run[i] > 0;
-  for (u32 k = 0; k < content->n_gemms; k++)
-    add_gemms(c->sum, content->gemms[k].flops, gemms->shapes[content->gemms[k].shape].precision,
-              c->replays[i] * content->gemms[k].calls);
+  FOR_EACH(content->gemms, content->n_gemms, gemm)
+    add_gemms(c->sum, gemm->flops, gemms->shapes[gemm->shape].precision,
+              c->replays[i] * gemm->calls);
   for (u32 k = 0; k < content->n_kernels; k++) {
     const struct graph_kernel *kernel = &content->kernels[k];
     const struct replayed_kernel *ran = &c->replayed[i][k];
@@ -262,9 +262,9 @@ void flops_rank(struct analysis *a, const struct timeline *timeline) {
   find_forward(&c);
   COPY_EACH(&a->ranks[timeline->rank], timeline, graph_launches, graph_launches_run,
             graph_launches_open);
-  for (u32 i = 0; i < timeline->n_spans; i++)
-    if (timeline->spans[i].kind == SPAN_KERNEL)
-      count_kernel(&c, &timeline->spans[i]);
+  FOR_EACH(timeline->spans, timeline->n_spans, span)
+    if (span->kind == SPAN_KERNEL)
+      count_kernel(&c, span);
   for (u32 i = 0; i < timeline->n_arithmetic; i++)
     count_call(&c, i);
   for (u32 i = 0; timeline->gemms && i < timeline->gemms->n_contents; i++)
@@ -278,8 +278,8 @@ void flops_rank(struct analysis *a, const struct timeline *timeline) {
 
 struct rank_flops flops_all(const struct analysis *a, bool only_gemms) {
   struct rank_flops all = {0};
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const struct rank_flops *one = &a->ranks[i].flops;
+  FOR_EACH(a->ranks, a->model->n_ranks, rank) {
+    const struct rank_flops *one = &rank->flops;
     if (only_gemms && !one->gemms)
       continue;
     ADD_EACH(&all, one, flops, estimated, forward);

@@ -179,8 +179,8 @@ void gemms_rank(struct analysis *a, const struct timeline *timeline,
   sums->replays_known = replayed > 0 && flops->replayed_flops >= replayed * (1 - 1e-9);
   sums->replays_split = sums->replays_known && !flops->replayed_ns[PRECISION_UNKNOWN];
   double usual = typical_variance(sums);
-  for (u32 i = 0; i < n; i++)
-    estimate(&sums->cells[i], sums->replays_known, usual);
+  FOR_EACH_CHANGED(sums->cells, n, each)
+    estimate(each, sums->replays_known, usual);
 }
 
 static void carry_sample(struct carrier *c, struct moments *sample) {
@@ -203,9 +203,9 @@ void gemms_carry(struct analysis *a, u32 rank, struct carrier *c) {
   if (c->reads && n)
     sums->cells = memory_zeroed(n, sizeof(*sums->cells));
   sums->n = n;
-  for (u32 i = 0; i < n; i++) {
-    carry_cell(c, &sums->cells[i]);
-    sums->cells[i].rank = rank;
+  FOR_EACH_CHANGED(sums->cells, n, cell) {
+    carry_cell(c, cell);
+    cell->rank = rank;
   }
   if (c->bad)
     sums->n = 0;
@@ -253,8 +253,8 @@ static void make_row(struct analysis *a, struct cell *const *cells, u32 n, doubl
   struct cell all = {0};
   *row = unknown_gemm_row;
   row->calls = row->timed = 0;
-  for (u32 i = 0; i < n; i++) {
-    const struct cell *cell = cells[i];
+  FOR_EACH(cells, n, item) {
+    const struct cell *cell = *item;
     row->calls += (cell->calls + cell->replayed) / steps_of(a, cell->rank, ranks);
     row->timed += cell->sample.n + cell->bounds.n;
     ADD_EACH(&all, cell, estimated, time, variance, estimated_flops);
@@ -280,8 +280,8 @@ static struct cell **all_cells(const struct analysis *a, u32 *n) {
   u32 room = TOTAL(u32, a->gemm_sums, a->model->n_ranks, one, one->n);
   struct cell **cells = memory_array(size_sum(room, 1), sizeof(*cells));
   *n = 0;
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    FOR_EACH_CHANGED(a->gemm_sums[i].cells, a->gemm_sums[i].n, cell)
+  FOR_EACH(a->gemm_sums, a->model->n_ranks, gemm_sum)
+    FOR_EACH_CHANGED(gemm_sum->cells, gemm_sum->n, cell)
       if (cell->calls + cell->replayed > 0)
         cells[(*n)++] = cell;
   SORT(cells, *n, by_shape);
@@ -420,10 +420,9 @@ static void describe_method(struct analysis *a) {
     by_kernels |= sums->by_kernels || sums->replays_known;
     by_pairs |= sums->by_pairs;
     one_in = MAX(sums->one_in, one_in);
-    for (u32 k = 0; k < sums->n; k++) {
-      out->calls += sums->cells[k].calls + sums->cells[k].replayed;
-      out->timed += sums->cells[k].sample.n + sums->cells[k].bounds.n +
-                    (sums->replays_known ? sums->cells[k].replayed : 0);
+    FOR_EACH(sums->cells, sums->n, cell) {
+      out->calls += cell->calls + cell->replayed;
+      out->timed += cell->sample.n + cell->bounds.n + (sums->replays_known ? cell->replayed : 0);
     }
   }
   out->sampled = by_pairs;

@@ -81,8 +81,8 @@ static void sum_known(struct arena *scratch, const struct timeline *t, const str
   struct idle_causes causes = {0};
   i64 total = 0, own = 0, with_comm = 0, busy = 0;
   u32 at[4] = {0}, next = 0;
-  for (u32 i = 0; i < known->n; i++) {
-    intervals_within(&work->busy, &at[0], known->at[i].start, known->at[i].end, &part);
+  FOR_EACH(known->at, known->n, one) {
+    intervals_within(&work->busy, &at[0], one->start, one->end, &part);
     if (part.n == 0)
       continue;
     i64 begin = part.at[0].start, end = part.at[part.n - 1].end;

@@ -217,9 +217,9 @@ static void list_categories(struct analysis *a, const struct sum *sums, u32 n, d
   r->kernel_categories = arena_array(a->arena, categories, sizeof(*r->kernel_categories));
   SCOPED i64 *ns = memory_zeroed(categories, sizeof(*ns));
   SCOPED u64 *count = memory_zeroed(categories, sizeof(*count));
-  for (u32 i = 0; i < n; i++) {
-    ns[category_of(&sums[i])] += sums[i].ns;
-    count[category_of(&sums[i])] += sums[i].count;
+  FOR_EACH(sums, n, sum) {
+    ns[category_of(sum)] += sum->ns;
+    count[category_of(sum)] += sum->count;
   }
   for (unsigned i = 0; i < categories; i++) {
     if (!count[i])

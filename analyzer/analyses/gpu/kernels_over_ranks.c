@@ -196,8 +196,8 @@ static void list_kernel(struct analysis *a, const struct kernel *kernel, const u
 /* The kernels that more than one rank ran, most time first; how many. */
 static u32 sum_over_ranks(const struct analysis *a, struct all_ranks **sums) {
   VECTOR(struct all_ranks) by_kernel = {0};
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    FOR_EACH(a->kernels_of_ranks[i].at, a->kernels_of_ranks[i].n, one) {
+  FOR_EACH(a->kernels_of_ranks, a->model->n_ranks, kernels_of_rank)
+    FOR_EACH(kernels_of_rank->at, kernels_of_rank->n, one) {
       VECTOR_REACH(&by_kernel, one->kernel->number);
       struct all_ranks *all = &by_kernel.at[one->kernel->number];
       all->kernel = one->kernel;
@@ -225,8 +225,8 @@ void kernels_over_ranks_summarise(struct analysis *a) {
     }
   u32 most = n_ranks ? MOST_VALUES / n_ranks : 0;
   most = MIN(n, CLAMP(most, LEAST_LISTED, LISTED));
-  for (u32 i = 0; i < most; i++)
-    list_kernel(a, sums[i].kernel, ranks, n_ranks, values);
+  FOR_EACH(sums, most, sum)
+    list_kernel(a, sum->kernel, ranks, n_ranks, values);
 }
 
 /* Of many ranks so many are compared. */
@@ -278,7 +278,7 @@ bool kernels_that_take_longer(const struct analysis *a, u32 rank, struct longer_
   for (u32 i = 0; i < n; i += apart(a))
     steps[i] = steps_of(a, i);
   *found = (struct longer_kernels){0};
-  for (u32 k = 0; k < of->n; k++)
-    add_longer(a, rank, &of->at[k], steps, scratch, scratch + n, found, &most);
+  FOR_EACH(of->at, of->n, one)
+    add_longer(a, rank, one, steps, scratch, scratch + n, found, &most);
   return most > 0;
 }

@@ -298,8 +298,8 @@ void launches_rank(struct analysis *a, const struct timeline *t) {
                        .sums = &a->launch_sums[t->rank],
                        .threads = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*c.threads)),
                        .streams = memory_zeroed(size_sum(t->n_lanes, 1), sizeof(*c.streams))};
-  for (u32 i = 0; i < t->n_lanes; i++)
-    c.threads[i].fill_end = c.threads[i].recompute_end = INT64_MIN;
+  FOR_EACH_CHANGED(c.threads, t->n_lanes, thread)
+    thread->fill_end = thread->recompute_end = INT64_MIN;
   add_spans(&c);
   keep_fills(&c);
   c.sums->known = true;
@@ -312,12 +312,12 @@ static void carry_fills(struct launch_sums *sums, struct carrier *c) {
     sums->fills = arena_array(&sums->arena, n, sizeof(*sums->fills));
     sums->n_fills = n;
   }
-  for (u32 i = 0; i < n; i++) {
-    const char *name = sums->fills[i].name;
+  FOR_EACH_CHANGED(sums->fills, n, fill) {
+    const char *name = fill->name;
     CARRY(c, &name);
-    CARRY_EACH(c, &sums->fills[i], count, ns);
+    CARRY_EACH(c, fill, count, ns);
     if (c->reads)
-      sums->fills[i].name = arena_text(&sums->arena, text_or_empty(name));
+      fill->name = arena_text(&sums->arena, text_or_empty(name));
   }
 }
 
@@ -335,8 +335,8 @@ void launches_carry(struct analysis *a, u32 rank, struct carrier *c) {
     if (c->reads && count)
       count_delays(sums, i, count);
   }
-  for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++)
-    CARRY_EACH(c, &sums->memcpys[i], count, unknown, ns, bytes);
+  FOR_EACH_CHANGED(sums->memcpys, MEMCPY_DIRECTIONS, memcpy)
+    CARRY_EACH(c, memcpy, count, unknown, ns, bytes);
   carry_fills(sums, c);
 }
 
@@ -396,8 +396,8 @@ static void list_fills(struct analysis *a) {
   u32 room = a->model->n_ranks * FILLS_LISTED;
   SCOPED struct fill_sum *all = memory_zeroed(size_sum(room, 1), sizeof(*all));
   u32 n = 0;
-  for (u32 rank = 0; rank < a->model->n_ranks; rank++)
-    FOR_EACH(a->launch_sums[rank].fills, a->launch_sums[rank].n_fills, one)
+  FOR_EACH(a->launch_sums, a->model->n_ranks, launch_sum)
+    FOR_EACH(launch_sum->fills, launch_sum->n_fills, one)
       all[n++] = *one;
   n = SORT_AND_JOIN(all, n, by_name, kept, more, ADD_EACH(kept, more, count, ns));
   SORT(all, n, more_first);
@@ -412,9 +412,9 @@ void launches_summarise(struct analysis *a) {
   struct results *r = a->results;
   struct launch_result *out = &r->launch;
   SCOPED struct launch_sums *all = memory_zeroed(1, sizeof(*all));
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    if (a->launch_sums[i].known)
-      add_sums(all, &a->launch_sums[i]);
+  FOR_EACH(a->launch_sums, a->model->n_ranks, launch_sum)
+    if (launch_sum->known)
+      add_sums(all, launch_sum);
   *out = unknown_launch_result;
   if (all->known) {
     out->kernels = (double)all->kernels;

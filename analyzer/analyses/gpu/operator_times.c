@@ -452,8 +452,8 @@ static void list_sequences(struct analysis *a) {
   /* Kernels with the same short name share one row. */
   r->n_operator_sequences = SORT_AND_JOIN(r->operator_sequences, r->n_operator_sequences, by_words,
                                           kept, more, ADD_EACH(kept, more, count, sum_ms));
-  for (u32 i = 0; i < r->n_operator_sequences; i++)
-    r->operator_sequences[i].sum_ms /= 1e6;
+  FOR_EACH_CHANGED(r->operator_sequences, r->n_operator_sequences, operator_sequence)
+    operator_sequence->sum_ms /= 1e6;
   SORT(r->operator_sequences, r->n_operator_sequences, most_sequence_first);
   r->n_operator_sequences = MIN(r->n_operator_sequences, LISTED);
 }

@@ -64,14 +64,14 @@ static void name_out_of_order_ranks(struct suspect_search *j, const struct call_
   u32 a_first = n - b_first;
   char *a = verdict_call_name(j->index, call_of(j, pairs->a));
   char *b = verdict_call_name(j->index, call_of(j, pairs->b));
-  for (u32 i = 0; i < n; i++) {
-    bool a_before = pairs[i].a_first, odd = a_before ? a_first <= b_first : b_first <= a_first;
+  FOR_EACH(pairs, n, item) {
+    bool a_before = item->a_first, odd = a_before ? a_first <= b_first : b_first <= a_first;
     struct suspect_facts facts = {.call = a_before ? a : b,
                                   .before = a_before ? b : a,
                                   .some = a_before ? a_first : b_first,
                                   .all = n};
     if (odd)
-      name_suspect(j, pairs[i].rank, SUSPECT_OTHER_ORDER, facts);
+      name_suspect(j, item->rank, SUSPECT_OTHER_ORDER, facts);
   }
 }
 

@@ -289,9 +289,9 @@ static bool check_inner_entries(const struct instance *i) {
   bool found = false;
   for (u32 k = 0; !found; k++) {
     u32 n = 0;
-    for (u32 c = 0; c < i->n; c++) {
-      u32 call = inner_entry(i->index, i->entries[c].call, k);
-      entries[n] = i->entries[c];
+    FOR_EACH(i->entries, i->n, entry) {
+      u32 call = inner_entry(i->index, entry->call, k);
+      entries[n] = *entry;
       entries[n].call = call;
       n += call != INDEX_NONE;
     }
@@ -320,10 +320,10 @@ static void check_call(const struct instance *i) {
 /* One entry for each member: of several with one number the last counts. */
 static u32 keep_last_of_member(struct call_entry *entries, u32 n) {
   u32 kept = 0;
-  for (u32 c = 0; c < n; c++) {
-    if (kept && entries[kept - 1].rank == entries[c].rank)
+  FOR_EACH(entries, n, item) {
+    if (kept && entries[kept - 1].rank == item->rank)
       kept--;
-    entries[kept++] = entries[c];
+    entries[kept++] = *item;
   }
   return kept;
 }

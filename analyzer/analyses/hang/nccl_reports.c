@@ -26,10 +26,10 @@ static u32 error_kind(i32 result) {
 static char *describe_error(const struct call_index *index, i32 result) {
   const struct flight_record *flight = index->flight;
   u32 *ranks = arena_array(index->arena, flight->n_nccl, sizeof(u32)), n = 0;
-  for (u32 i = 0; i < flight->n_nccl; i++)
-    if (flight->nccl[i].result && error_kind(flight->nccl[i].result) == error_kind(result) &&
-        (!n || ranks[n - 1] != flight->nccl[i].rank))
-      ranks[n++] = flight->nccl[i].rank;
+  FOR_EACH(flight->nccl, flight->n_nccl, each)
+    if (each->result && error_kind(each->result) == error_kind(result) &&
+        (!n || ranks[n - 1] != each->rank))
+      ranks[n++] = each->rank;
   char *list = verdict_rank_list(index, ranks, n);
   return say(index, "NCCL reports on %s: %s.", list, nccl_error_text(result));
 }
@@ -38,8 +38,8 @@ static void describe_errors(const struct call_index *index, struct collective_ch
   const struct flight_record *flight = index->flight;
   char *text = NULL;
   u64 described = 0;
-  for (u32 i = 0; i < flight->n_nccl; i++) {
-    i32 result = flight->nccl[i].result;
+  FOR_EACH(flight->nccl, flight->n_nccl, one) {
+    i32 result = one->result;
     u64 kind = 1ull << error_kind(result);
     if (!result || (described & kind))
       continue;

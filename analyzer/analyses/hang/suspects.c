@@ -39,8 +39,8 @@ static u32 *find_waiting_calls(const struct suspect_search *j) {
   const struct wait_graph *g = j->g;
   u32 *waiting = arena_array(j->index->arena, g->ranks, sizeof(u32));
   memset(waiting, 0xff, g->ranks * sizeof(u32));
-  for (u32 e = 0; e < g->edges.n; e++) {
-    u32 from = g->edges.at[e].from, to = g->edges.at[e].to;
+  FOR_EACH(g->edges.at, g->edges.n, edge) {
+    u32 from = edge->from, to = edge->to;
     if (from < g->ranks)
       continue;
     u32 blocked = from - g->ranks;
@@ -200,12 +200,12 @@ static void name_mismatched_ranks(struct suspect_search *j, const struct mismatc
                                     say(j->index, "%s %lld of %s", m->op, (long long)m->seq,
                                         flight_group_label(&j->index->flight->groups[m->group])),
                                 .detail = m->detail};
-  for (u32 i = 0; i < m->n_ranks; i++) {
+  FOR_EACH(m->ranks, m->n_ranks, rank) {
     struct suspect_facts swapped;
-    if (find_swapped_calls(j, m, m->ranks[i], &swapped))
-      name_suspect(j, m->ranks[i], SUSPECT_OTHER_ORDER, swapped);
+    if (find_swapped_calls(j, m, *rank, &swapped))
+      name_suspect(j, *rank, SUSPECT_OTHER_ORDER, swapped);
     else
-      name_suspect(j, m->ranks[i], mismatch_reason(m->state), facts);
+      name_suspect(j, *rank, mismatch_reason(m->state), facts);
   }
 }
 

@@ -108,8 +108,8 @@ static void find_desync(struct flight_check *m) {
     if (mismatch->state > MATCH_DTYPE || seen[mismatch->group])
       continue;
     seen[mismatch->group] = true;
-    for (u32 r = 0; r < mismatch->n_ranks; r++)
-      m->desync[mismatch->ranks[r]] = true;
+    FOR_EACH(mismatch->ranks, mismatch->n_ranks, rank)
+      m->desync[*rank] = true;
     if (!m->check->desync)
       m->check->desync =
           arena_printf(arena, "%s %lld of %s: %s: %s", mismatch->op, (long long)mismatch->seq,

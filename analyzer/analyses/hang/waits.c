@@ -194,8 +194,8 @@ static void find_cycles(struct wait_graph *g) {
       walk_from(g, &w, node);
   g->ranks_in_cycle = arena_array(arena, g->cycles, sizeof(u32));
   g->waits_outside = arena_array(arena, g->cycles, sizeof(bool));
-  for (u32 node = 0; node < g->ranks; node++)
-    g->ranks_in_cycle[g->cycle[node]]++;
+  FOR_EACH(g->cycle, g->ranks, one)
+    g->ranks_in_cycle[*one]++;
   FOR_EACH(g->edges.at, g->edges.n, edge)
     g->waits_outside[g->cycle[edge->from]] |= g->cycle[edge->from] != g->cycle[edge->to];
 }

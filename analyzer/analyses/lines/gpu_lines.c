@@ -22,15 +22,15 @@ const char *line_of_longer_gpu_work(struct analysis *a, u32 rank, double least_m
   const struct line_sum *best = NULL;
   SCOPED double *peers = memory_array(size_sum(a->model->n_ranks, 1), sizeof(*peers));
   *more_ms = least_ms;
-  for (u32 i = 0; i < sums->n; i++) {
-    double own = gpu_ms(a, rank, &sums->at[i]);
+  FOR_EACH(sums->at, sums->n, sum) {
+    double own = gpu_ms(a, rank, sum);
     if (!(own >= *more_ms))
       continue;
     u32 n = LIST_WHERE(peers, 0, a->model->n_ranks, peer, peer != rank && a->line_sums[peer].n,
-                       gpu_ms(a, peer, &sums->at[i]));
+                       gpu_ms(a, peer, sum));
     if (!n || !(own - median_of(peers, n) >= *more_ms))
       continue;
-    best = &sums->at[i];
+    best = sum;
     *more_ms = own - median_of(peers, n);
   }
   return best ? line_place(a, best->file, best->line, best->function) : NULL;

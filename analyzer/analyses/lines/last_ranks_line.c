@@ -74,9 +74,9 @@ static void list_lines(struct last_rank_search *s) {
     const struct rank_parts *parts = &s->a->line_sums[rank].parts;
     u32 before = s->n;
     count_steps(s, rank);
-    for (u32 i = 0; i < parts->n; i++)
-      if (parts->at[i].kind == OWN_LINE)
-        add_line(s, rank, &parts->at[i]);
+    FOR_EACH(parts->at, parts->n, part)
+      if (part->kind == OWN_LINE)
+        add_line(s, rank, part);
     s->lines = MAX(s->n - before, s->lines);
   }
   SORT(s->stays, s->n, by_line);
@@ -88,12 +88,12 @@ static bool stands_out(const struct last_rank_search *s, const struct stay *stay
                        struct stay *all) {
   double most_ns = -1;
   *all = (struct stay){0};
-  for (u32 i = 0; i < n; i++) {
-    if (stays[i].last_ns > most_ns)
-      all->part = stays[i].part;
-    most_ns = fmax(most_ns, stays[i].last_ns);
-    ADD_EACH(all, &stays[i], last_ns, other_ns, last_samples, other_samples);
-    persistence_join(&all->follows, &stays[i].follows, 1);
+  FOR_EACH(stays, n, stay) {
+    if (stay->last_ns > most_ns)
+      all->part = stay->part;
+    most_ns = fmax(most_ns, stay->last_ns);
+    ADD_EACH(all, stay, last_ns, other_ns, last_samples, other_samples);
+    persistence_join(&all->follows, &stay->follows, 1);
   }
   double chance = chance_of_count((u32)lround(all->last_samples),
                                   (u32)lround(all->last_samples + all->other_samples),

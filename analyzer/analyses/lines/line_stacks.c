@@ -138,8 +138,8 @@ void line_tree_write(const struct call_sites *sites, const struct stack_cost *co
     for (u32 k = 0; sum_of(&costs[i]) > 0 && k < sites->stacks[i].n; k++)
       number_of[sites->stacks[i].frames[k]] = 1;
   }
-  for (u32 i = 0; i < sites->n_frames; i++)
-    number_of[i] = number_of[i] ? frames++ : INDEX_NONE;
+  FOR_EACH_CHANGED(number_of, sites->n_frames, one)
+    *one = *one ? frames++ : INDEX_NONE;
   carry_count(c, frames, 7);
   for (u32 i = 0; i < sites->n_frames; i++)
     if (number_of[i] != INDEX_NONE)
@@ -168,9 +168,9 @@ void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c) {
     carry_cost(c, &costs[i]);
     n = carry_count(c, 0, 1);
     CARRY_ARRAY(c, frames, n);
-    for (u32 k = 0; k < n; k++) {
-      CARRY(c, &frames[k]);
-      c->bad |= frames[k] >= sites.n_frames;
+    FOR_EACH_CHANGED(frames, n, frame) {
+      CARRY(c, frame);
+      c->bad |= *frame >= sites.n_frames;
     }
     sites.stacks[i] = (struct call_stack){.frames = frames, .n = n};
   }

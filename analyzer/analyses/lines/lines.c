@@ -368,9 +368,9 @@ static void list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
 
 /* The trace's reason why lines are not known: "lines=..." among its features. */
 static const char *find_reason(struct analysis *a) {
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
+  FOR_EACH(a->model->ranks, a->model->n_ranks, rank) {
     size_t bytes;
-    const char *reason = value_among(a->model->ranks[r].info[TSCOPE_INFO_FEATURE], "lines", &bytes);
+    const char *reason = value_among(rank->info[TSCOPE_INFO_FEATURE], "lines", &bytes);
     if (reason)
       return arena_copy(a->arena, reason, bytes);
   }
@@ -393,9 +393,9 @@ void lines_summarise(struct analysis *a) {
     lines->loop = line_place(a, with->loop->file, with->loop->line, with->loop->function);
   SCOPED struct line_sum *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
-  for (u32 r = 0; r < a->model->n_ranks; r++)
-    for (u32 i = 0; i < a->line_sums[r].n; i++)
-      all[n++] = a->line_sums[r].at[i];
+  FOR_EACH(a->line_sums, a->model->n_ranks, line_sum)
+    for (u32 i = 0; i < line_sum->n; i++)
+      all[n++] = line_sum->at[i];
   u32 known = merge_lines(all, n);
   lines->known = known;
   list_lines(a, all, MIN(known, LISTED));

@@ -40,8 +40,8 @@ static void carry_part(struct carrier *c, struct sampled_part *part) {
   CARRY(c, &kind);
   part->kind = kind;
   CARRY_EACH(c, part, file, function, line);
-  for (u32 i = 0; i < ACTIVITIES; i++)
-    CARRY(c, &part->activity_ns[i]);
+  FOR_EACH_CHANGED(part->activity_ns, ACTIVITIES, activity_n)
+    CARRY(c, activity_n);
   CARRY_EACH(c, part, gil_ns, compiling_ns);
   part->n_times = carry_count(c, part->n_times, 3);
   CARRY_ARRAY(c, part->times, part->n_times);
@@ -59,8 +59,8 @@ static void carry_parts(struct carrier *c, struct rank_parts *parts) {
   CARRY_LIST(c, parts->at, parts->n, 24, carry_part);
   for (u32 i = 0; i < parts->n && c->reads; i++)
     check_part(c, &parts->at[i]);
-  for (u32 i = 0; i < SLICES; i++)
-    CARRY(c, &parts->steps[i]);
+  FOR_EACH_CHANGED(parts->steps, SLICES, step)
+    CARRY(c, step);
   CARRY(c, &parts->sample_ns);
 }
 

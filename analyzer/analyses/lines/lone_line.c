@@ -80,13 +80,13 @@ static void add_rank(struct everyone *all, const struct everyone *one) {
 static struct everywhere add_up(const struct analysis *a, struct arena *arena) {
   struct everywhere sums = {0};
   size_t most = 0;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    most += a->line_sums[r].parts.n;
-    sums.ranks += a->line_sums[r].parts.n > 0;
+  FOR_EACH(a->line_sums, a->model->n_ranks, item) {
+    most += item->parts.n;
+    sums.ranks += item->parts.n > 0;
   }
   sums.at = arena_array(arena, most, sizeof(*sums.at));
-  for (u32 r = 0; r < a->model->n_ranks; r++)
-    FOR_EACH(a->line_sums[r].parts.at, a->line_sums[r].parts.n, part) {
+  FOR_EACH(a->line_sums, a->model->n_ranks, line_sum)
+    FOR_EACH(line_sum->parts.at, line_sum->parts.n, part) {
       struct stay stay = part->kind == OWN_LINE ? stay_at(part, NULL) : (struct stay){0};
       if (stay.seen)
         sums.at[sums.tests++] = (struct everyone){

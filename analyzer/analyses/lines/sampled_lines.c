@@ -58,9 +58,9 @@ static bool is_within(const struct intervals *set, u32 *cursor, i64 time) {
  * of its own. */
 static void waits_of(const struct timeline *t, struct arena *scratch, struct intervals *waits) {
   waits->at = arena_array(scratch, t->n_spans, sizeof(*waits->at));
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (t->spans[i].kind == SPAN_COMM_WAIT || t->spans[i].kind == SPAN_SYNC)
-      intervals_append(waits, t->spans[i].start, t->spans[i].end);
+  FOR_EACH(t->spans, t->n_spans, span)
+    if (span->kind == SPAN_COMM_WAIT || span->kind == SPAN_SYNC)
+      intervals_append(waits, span->start, span->end);
 }
 
 /* When the GPU has nothing to do because nothing was launched: between its work, until the call
@@ -115,12 +115,12 @@ static u32 line_of_child(const struct call_sites *sites, const struct call_stack
                          bool *worker) {
   u32 line = INDEX_NONE;
   *worker = true;
-  for (u32 i = 0; i < stack->n; i++) {
-    const struct call_frame *frame = &sites->frames[stack->frames[i]];
+  FOR_EACH(stack->frames, stack->n, one) {
+    const struct call_frame *frame = &sites->frames[*one];
     if (is_worker_start(frame))
       return line;
     if (line == INDEX_NONE && call_frame_is_user_code(frame))
-      line = stack->frames[i];
+      line = *one;
   }
   *worker = false;
   return INDEX_NONE;
@@ -430,13 +430,13 @@ static void compare_lines(struct analysis *a, struct line_on_rank *all) {
                                        {sum->worker_ns, sum->host_input_ns, sum->host_outside_ns,
                                         sum->host_launching_ns, sum->host_capturing_ns}};
   n = SORT_AND_JOIN(all, n, by_line, sum, more, add_times(sum, more));
-  for (u32 i = 0; i < n; i++) {
-    set_input_line(a, &all[i]);
-    const struct line_sums *sums = &a->line_sums[all[i].rank];
-    struct rank_result *rank = &a->results->ranks[all[i].rank];
-    set_host_line(a, &all[i], all[i].ns[OUTSIDE], sums->outside_ns, &rank->outside_line);
-    set_host_line(a, &all[i], all[i].ns[LAUNCHING], sums->launching_ns, &rank->launching_line);
-    set_host_line(a, &all[i], all[i].ns[CAPTURING], sums->capturing_ns, &rank->capturing_line);
+  FOR_EACH(all, n, one) {
+    set_input_line(a, one);
+    const struct line_sums *sums = &a->line_sums[one->rank];
+    struct rank_result *rank = &a->results->ranks[one->rank];
+    set_host_line(a, one, one->ns[OUTSIDE], sums->outside_ns, &rank->outside_line);
+    set_host_line(a, one, one->ns[LAUNCHING], sums->launching_ns, &rank->launching_line);
+    set_host_line(a, one, one->ns[CAPTURING], sums->capturing_ns, &rank->capturing_line);
   }
 }
 

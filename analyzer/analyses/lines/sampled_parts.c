@@ -203,8 +203,8 @@ static u32 list_callers(const struct part_collector *c, const struct open_part *
 static void add_path(const struct part_collector *c, struct open_part *part, u32 stack) {
   u32 callers[PATH_FRAMES], n = list_callers(c, part, stack, callers);
   u64 key = HASH_SEED;
-  for (u32 i = 0; i < n; i++)
-    key = call_frame_hash(key, &c->sites->frames[callers[i]]);
+  FOR_EACH(callers, n, caller)
+    key = call_frame_hash(key, &c->sites->frames[*caller]);
   struct open_path path = {key, stack, 0};
   u32 i = HASHED_OR_ADD(&part->paths, key, one, one->key == key, path);
   part->paths.at[i].ns += c->stack_ns[stack];
@@ -265,9 +265,9 @@ void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 r
   for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
     out->steps[slice_of_step(a, s)] += analysis_has_step(a, rank, s);
   u64 steps = TOTAL(u64, out->steps, SLICES, one, *one);
-  for (u32 i = 0; i < c->parts.n; i++)
-    if (is_kept(&c->parts.at[i], steps))
-      copy_part(c, &c->parts.at[i], arena, &out->at[out->n++]);
+  FOR_EACH(c->parts.at, c->parts.n, each)
+    if (is_kept(each, steps))
+      copy_part(c, each, arena, &out->at[out->n++]);
   FOR_EACH(c->parts.at, c->parts.n, part)
     FREE_EACH(part, times.at, paths.at, paths.index.slots);
   FREE_EACH(c, parts.at, parts.index.slots);

@@ -81,8 +81,8 @@ static struct difference difference_of(const struct comparison *c, u32 rank) {
   d.ms += d.more_ms - (d.ms - d.peers_ms);
   double follows = persistence_of(&c->follow), independent = n * independent_share(follows);
   double mean = mean_of(values, n);
-  for (u32 i = 0; i < n; i++)
-    spread += (values[i] - mean) * (values[i] - mean);
+  FOR_EACH(values, n, value)
+    spread += (*value - mean) * (*value - mean);
   spread = n >= slices_of_spread ? ns_to_ms(sqrt(spread / (n - 1) / independent)) : 0;
   double poisson = ns_to_ms(sqrt(own * parts_of(c, rank)->sample_ns) / steps);
   d.error_ms = fmax(spread, poisson) / share;
@@ -164,37 +164,37 @@ static void compare_part(struct comparison *c, const struct entry *at, u32 n) {
   struct sums *all = &c->all_peers;
   memset(all, 0, sizeof(*all));
   c->all_follow = (struct persistence){0};
-  for (u32 i = 0; i < n; i++)
-    if (is_peer(c, at[i].rank)) {
-      part_persistence(parts_of(c, at[i].rank), at[i].part, NULL, 1, &c->all_follow);
-      add_part(all, at[i].part, 1);
+  FOR_EACH(at, n, each)
+    if (is_peer(c, each->rank)) {
+      part_persistence(parts_of(c, each->rank), each->part, NULL, 1, &c->all_follow);
+      add_part(all, each->part, 1);
     }
-  for (u32 i = 0; i < n; i++) {
-    if (c->best[at[i].rank].before != c->before)
+  FOR_EACH(at, n, one) {
+    if (c->best[one->rank].before != c->before)
       continue;
-    const u32 *steps = parts_of(c, at[i].rank)->steps;
-    bool peer = is_peer(c, at[i].rank);
+    const u32 *steps = parts_of(c, one->rank)->steps;
+    bool peer = is_peer(c, one->rank);
     c->others = *all;
     c->follow = c->all_follow;
     memset(&c->own, 0, sizeof(c->own));
-    add_part(&c->own, at[i].part, 1);
+    add_part(&c->own, one->part, 1);
     if (peer) {
-      part_persistence(parts_of(c, at[i].rank), at[i].part, NULL, -1, &c->follow);
-      add_part(&c->others, at[i].part, -1);
+      part_persistence(parts_of(c, one->rank), one->part, NULL, -1, &c->follow);
+      add_part(&c->others, one->part, -1);
     }
     for (u32 s = 0; s < TRAINING_SLICES; s++) {
       c->own.steps[s] = steps[s];
       c->others.steps[s] = c->steps[s] - (peer ? steps[s] : 0);
     }
-    struct difference d = difference_of(c, at[i].rank);
-    keep_if_best(c, &at[i], &d);
+    struct difference d = difference_of(c, one->rank);
+    keep_if_best(c, one, &d);
   }
 }
 
 static void add_lines(struct sums *to, const struct rank_parts *parts) {
-  for (u32 i = 0; i < parts->n; i++)
-    if (parts->at[i].kind == OWN_LINE)
-      add_part(to, &parts->at[i], 1);
+  FOR_EACH(parts->at, parts->n, part)
+    if (part->kind == OWN_LINE)
+      add_part(to, part, 1);
 }
 
 struct difference difference_of_lines(struct comparison *c, u32 rank) {

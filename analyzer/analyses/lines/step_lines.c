@@ -153,8 +153,8 @@ static struct sampled_line *line_of(struct step_line_search *s) {
  * these steps and never else; 0: it would in those recorded; NAN without samples. */
 static double steps_needed(const struct analysis *a, const bool *slices, double ms) {
   double fewest = NAN;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    const struct rank_parts *parts = &a->line_sums[r].parts;
+  FOR_EACH(a->line_sums, a->model->n_ranks, line_sum) {
+    const struct rank_parts *parts = &line_sum->parts;
     double of_these = 0, steps = 0;
     for (u32 s = 0; s < SLICES; s++) {
       of_these += slices[s] ? parts->steps[s] : 0;

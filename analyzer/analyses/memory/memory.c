@@ -97,8 +97,8 @@ static void copy_notes(const struct memory_history *history, struct arena *arena
       arena_array(arena, size_sum(history->n_notes, MOST_NOTES), sizeof(*result->notes));
   result->origin = arena_text(arena, history->origin ? history->origin : "unknown");
   result->steps_method = arena_text(arena, history->steps_method);
-  for (u32 i = 0; i < history->n_notes; i++) {
-    char *note = arena_text(arena, history->notes[i]);
+  FOR_EACH(history->notes, history->n_notes, one) {
+    char *note = arena_text(arena, *one);
     result->notes[result->n_notes++] = note;
   }
 }

@@ -8,20 +8,20 @@
 #include "analyses/results/result_carries.h"
 
 static void carry_uses(struct carrier *c, struct memory_use *uses, u32 n) {
-  for (u32 i = 0; i < n; i++) {
-    u32 kind = uses[i].kind;
+  FOR_EACH_CHANGED(uses, n, use) {
+    u32 kind = use->kind;
     CARRY(c, &kind);
-    CARRY(c, &uses[i].lowers_peak_bytes);
+    CARRY(c, &use->lowers_peak_bytes);
     c->bad |= kind >= ALLOCATION_CATEGORIES;
-    uses[i].kind = c->bad ? 0 : kind;
+    use->kind = c->bad ? 0 : kind;
   }
 }
 
 static void carry_by_category(struct carrier *c, struct memory_result *result) {
   result->n_by_category = carry_count(c, result->n_by_category, 8);
   CARRY_ARRAY(c, result->by_category, result->n_by_category);
-  for (u32 i = 0; i < result->n_by_category; i++)
-    carry_memory_use(c, &result->by_category[i]);
+  FOR_EACH_CHANGED(result->by_category, result->n_by_category, one)
+    carry_memory_use(c, one);
   carry_uses(c, result->by_category, result->n_by_category);
 }
 

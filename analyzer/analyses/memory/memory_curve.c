@@ -42,8 +42,8 @@ static void fill_pieces(const struct memory_history *history, const struct memor
         pieces[p] += (fmin(end, (p + 1) * piece) - fmax(at, p * piece)) / piece;
     at = end;
   }
-  for (u32 p = 0; p < MEMORY_PIECES; p++)
-    pieces[p] = fmin(1, pieces[p]);
+  FOR_EACH_CHANGED(pieces, MEMORY_PIECES, item)
+    *item = fmin(1, *item);
 }
 
 void memory_draw_segments(const struct memory_history *history, struct arena *arena,
@@ -58,15 +58,15 @@ void memory_draw_segments(const struct memory_history *history, struct arena *ar
   for (u32 i = 0; i < n; i++)
     order[i] = &history->segments[i];
   SORT(order, n, larger_first);
-  for (u32 i = 0; i < kept; i++) {
+  FOR_EACH(order, kept, item) {
     struct memory_segment_picture *picture = &out->largest[out->n_largest++];
-    picture->bytes = memory_bytes(order[i]->bytes);
+    picture->bytes = memory_bytes((*item)->bytes);
     picture->pieces = arena_array(arena, MEMORY_PIECES, sizeof(double));
     picture->n_pieces = MEMORY_PIECES;
-    picture->pool = order[i]->private_pool ? "private"
-                    : order[i]->expandable ? "expandable"
-                    : order[i]->small      ? "small"
-                                           : "large";
-    fill_pieces(history, order[i], picture->pieces);
+    picture->pool = (*item)->private_pool ? "private"
+                    : (*item)->expandable ? "expandable"
+                    : (*item)->small      ? "small"
+                                          : "large";
+    fill_pieces(history, *item, picture->pieces);
   }
 }

@@ -176,9 +176,9 @@ static void withdraw_suspects(struct collective_check *check) {
 
 static const struct stalled_rank *stall_of(const struct stalls_result *stalls, u32 rank) {
   const struct stalled_rank *last = NULL;
-  for (u32 i = 0; i < stalls->n_ranks; i++)
-    if (stalls->ranks[i].rank == rank && stalls->ranks[i].words && *stalls->ranks[i].words)
-      last = &stalls->ranks[i];
+  FOR_EACH(stalls->ranks, stalls->n_ranks, one)
+    if (one->rank == rank && one->words && *one->words)
+      last = one;
   return last;
 }
 
@@ -227,6 +227,6 @@ void outcome_resolve(struct analysis *a) {
     if (a->results->run_end.n_culprits && !names_only_culprits(&o))
       withdraw_suspects(check);
   }
-  for (u32 i = 0; i < check->n_suspects; i++)
-    place_suspect(a, &check->suspects[i]);
+  FOR_EACH_CHANGED(check->suspects, check->n_suspects, suspect)
+    place_suspect(a, suspect);
 }

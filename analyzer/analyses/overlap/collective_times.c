@@ -144,13 +144,13 @@ static void join_sizes(hashed_kinds *kinds, u32 steps, u32 *kind_of_collective, 
     if (seldom)
       kinds->at[any[i]].sizes++;
   }
-  for (u32 i = 0; i < n; i++) {
-    u32 of = kind_of_collective[i], to = of == INDEX_NONE ? INDEX_NONE : any[of];
+  FOR_EACH_CHANGED(kind_of_collective, n, each) {
+    u32 of = *each, to = of == INDEX_NONE ? INDEX_NONE : any[of];
     if (to == INDEX_NONE || kinds->at[to].sizes <= FEW_SIZES)
       continue;
     kinds->at[of].n--;
     kinds->at[to].n++;
-    kind_of_collective[i] = to;
+    *each = to;
   }
 }
 
@@ -202,8 +202,8 @@ static const char *tag_text(struct analysis *a, u64 tag, const char *before) {
 static void summarise_choices(struct analysis *a, const struct kind *kind,
                               struct collective_result *out, double *scratch) {
   u32 known = 0;
-  for (u32 i = 0; i < kind->n; i++) {
-    const struct collective *one = &a->model->collectives[kind->of[i]];
+  FOR_EACH(kind->of, kind->n, item) {
+    const struct collective *one = &a->model->collectives[*item];
     add_choice(a, one->algorithm, &out->algorithm);
     add_choice(a, one->protocol, &out->protocol);
     add_choice(a, one->asked, &out->asked);

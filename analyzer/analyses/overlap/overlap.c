@@ -74,9 +74,9 @@ static void list_known_windows(struct sweep *s) {
     return;
   }
   model_gpu_known(&s->a->model->ranks[t->rank], t->ring_begin, &s->scratch, &known);
-  for (u32 i = 0; i < known.n; i++) {
-    i64 begin = MAX(known.at[i].start, run.begin);
-    i64 end = MIN(known.at[i].end, run.end);
+  FOR_EACH(known.at, known.n, one) {
+    i64 begin = MAX(one->start, run.begin);
+    i64 end = MIN(one->end, run.end);
     if (begin < end)
       s->windows[s->n_windows++] = (struct window){begin, end, run.step};
   }
@@ -145,9 +145,9 @@ static i64 time_in_other_comms(const struct sweep *s, u32 comm, i64 now) {
 }
 
 static struct op_times *times_of_op(struct rank_summary *sum, u8 op) {
-  for (u32 i = 0; i < sum->by_op.n; i++)
-    if (sum->by_op.at[i].op == op)
-      return &sum->by_op.at[i];
+  FOR_EACH_CHANGED(sum->by_op.at, sum->by_op.n, one)
+    if (one->op == op)
+      return one;
   VECTOR_PUSH(&sum->by_op, (struct op_times){.op = op});
   return &sum->by_op.at[sum->by_op.n - 1];
 }
@@ -188,8 +188,8 @@ static void sweep_collectives(struct sweep *s) {
   s->waits.by_comm = arena_array(&s->scratch, model->n_comms, sizeof(i64));
   s->waits.step_of_comm = arena_array(&s->scratch, model->n_comms, sizeof(u32));
   i64 covered = INT64_MIN;
-  for (u32 i = 0; i < s->n_collectives; i++) {
-    const struct span *span = &t->spans[s->collectives[i]];
+  FOR_EACH(s->collectives, s->n_collectives, collective) {
+    const struct span *span = &t->spans[*collective];
     u8 op = 0;
     u32 comm = INDEX_NONE;
     i64 transfer = NS_UNKNOWN;
@@ -225,8 +225,8 @@ static void phase_union(struct sweep *s, bool data, struct intervals *out) {
   if (s->n_phases == 0)
     return;
   out->at = arena_array(&s->scratch, s->n_phases, sizeof(*out->at));
-  for (u32 i = 0; i < s->n_phases; i++) {
-    const struct span *span = &t->spans[s->phases[i]];
+  FOR_EACH(s->phases, s->n_phases, phase) {
+    const struct span *span = &t->spans[*phase];
     if (span->category != TSCOPE_PHASE_USER && (span->category == TSCOPE_PHASE_DATA) == data)
       intervals_append(out, span->start, span->end);
   }
@@ -245,8 +245,8 @@ static void input_union(struct sweep *s, struct intervals *out) {
   if (n == 0)
     return;
   *out = (struct intervals){arena_array(&s->scratch, n, sizeof(*out->at)), 0};
-  for (u32 i = 0; i < n; i++)
-    intervals_append(out, pauses[i].begin, pauses[i].end);
+  FOR_EACH(pauses, n, pause)
+    intervals_append(out, pause->begin, pause->end);
 }
 
 /* Where a device does nothing though it has work: from when all other work is done and the launch
@@ -361,8 +361,8 @@ void overlap_carry(struct analysis *a, u32 rank, struct carrier *c) {
   float *compute_ms = a->compute_ms + (size_t)rank * a->n_steps;
   if (c->reads) {
     carry_windows(c, &windows, &parts, &n);
-    for (u32 i = 0; i < n; i++)
-      c->bad |= windows[i].step < a->first_step || windows[i].step - a->first_step >= a->n_steps;
+    FOR_EACH(windows, n, window)
+      c->bad |= window->step < a->first_step || window->step - a->first_step >= a->n_steps;
     n = c->bad ? 0 : n;
     series_add_rank(a, rank, windows, parts, n);
     for (u32 i = 0; i < n && a->ranks[rank].has_compute; i++)

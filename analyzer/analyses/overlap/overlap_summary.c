@@ -94,8 +94,8 @@ static struct overlap_means sum_over_ranks(const struct analysis *a) {
     m.memcpy += per_step(rank, rank->exposed_memcpy);
     m.idle += per_step(rank, rank->idle);
     add_op(&m, OPS, rank, &rank->all);
-    for (u32 k = 0; k < rank->by_op.n; k++)
-      add_op(&m, rank->by_op.at[k].op, rank, &rank->by_op.at[k]);
+    FOR_EACH(rank->by_op.at, rank->by_op.n, one)
+      add_op(&m, one->op, rank, one);
   }
   return m;
 }
@@ -173,8 +173,8 @@ static const char *why_unknown(struct analysis *a) {
 void overlap_summarise(struct analysis *a) {
   struct results *r = a->results;
   bool unseen = communication_unseen(a);
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    a->ranks[i].has_comm &= !unseen;
+  FOR_EACH_CHANGED(a->ranks, a->model->n_ranks, rank)
+    rank->has_comm &= !unseen;
   struct overlap_means m = sum_over_ranks(a);
   summarise_ranks(a);
   r->ov_step_ms = r->ov_compute_ms = r->ov_exposed_memcpy_ms = r->ov_idle_ms = NAN;

@@ -200,9 +200,9 @@ static bool judge_groups(struct judge *j) {
   struct saving savings[MOST_GROUPS * TRIALS];
   u32 kept = 0, n = r->n_straggler_groups;
   j->all = arena_array(j->a->arena, r->n_ranks, sizeof(bool));
-  for (u32 i = 0; i < n; i++)
+  FOR_EACH(r->straggler_groups, n, straggler_group)
     for (u32 rank = 0; rank < r->n_ranks; rank++)
-      j->all[rank] |= r->straggler_groups[i].ranks[rank];
+      j->all[rank] |= straggler_group->ranks[rank];
   for (u32 i = 0; i < n; i++)
     add_trials(j, &r->straggler_groups[i], &j->cures[i * TRIALS]);
   replay_savings(j->a, j->cures, n * TRIALS, false, savings);
@@ -285,6 +285,6 @@ void judged_stragglers_analyse(struct analysis *a) {
     list_groups(a, false);
     judge_groups(&j);
   }
-  for (u32 i = 0; i < a->results->n_ranks; i++)
-    say_why_not(&a->results->ranks[i]);
+  FOR_EACH_CHANGED(a->results->ranks, a->results->n_ranks, rank)
+    say_why_not(rank);
 }

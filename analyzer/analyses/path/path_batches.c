@@ -199,8 +199,8 @@ static void find_usual(struct loader *of) {
   u32 alike = of->slice->workers_by_waits ? of->slice->workers : 1; /* for which each stands */
   bool told = !isnan(known) && (!isnan(sampled) || n * alike * KNOWN_SHARE_UNSAMPLED >= of->n);
   double usual = mostly_idle ? sampled : told ? known : NAN;
-  for (u32 w = 0; w < of->slice->workers; w++)
-    of->workers[w] = (struct worker){isnan(usual) ? 0 : (i64)usual, mostly_idle};
+  FOR_EACH_CHANGED(of->workers, of->slice->workers, one)
+    *one = (struct worker){isnan(usual) ? 0 : (i64)usual, mostly_idle};
   if (!isnan(sampled))
     tell_workers_apart(of, loads);
 }

@@ -25,8 +25,8 @@ static void unite(const struct run *run, u32 rank, bool compute, struct interval
                      ((struct interval){run_start(run, i), run_end(run, i)}));
   SORT(scratch, n, by_i64);
   out->n = 0;
-  for (u32 i = 0; i < n; i++)
-    intervals_append(out, scratch[i].start, scratch[i].end);
+  FOR_EACH(scratch, n, each)
+    intervals_append(out, each->start, each->end);
 }
 
 i64 run_exposed_time(const struct run *run) {
@@ -42,9 +42,8 @@ i64 run_exposed_time(const struct run *run) {
     u32 cursor = 0;
     unite(run, rank, true, scratch, &compute);
     unite(run, rank, false, scratch, &comm);
-    for (u32 i = 0; i < comm.n; i++)
-      exposed += comm.at[i].end - comm.at[i].start -
-                 intervals_covered(&compute, &cursor, comm.at[i].start, comm.at[i].end);
+    FOR_EACH(comm.at, comm.n, one)
+      exposed += one->end - one->start - intervals_covered(&compute, &cursor, one->start, one->end);
   }
   return exposed;
 }

@@ -138,8 +138,8 @@ void graph_plan(struct analysis *a) {
   graph->outcomes = arena_array(a->arena, graph->n_samples, sizeof(*graph->outcomes));
   graph->joined = arena_array(a->arena, graph->n_samples, sizeof(*graph->joined));
   graph->replays = arena_array(a->arena, graph->n_samples, sizeof(*graph->replays));
-  for (u32 i = 0; i < graph->n_samples; i++)
-    graph->outcomes[i].by_rank = arena_array(a->arena, model->n_ranks, sizeof(i64));
+  FOR_EACH_CHANGED(graph->outcomes, graph->n_samples, outcome)
+    outcome->by_rank = arena_array(a->arena, model->n_ranks, sizeof(i64));
 }
 
 void graph_free(struct analysis *a) {
@@ -153,16 +153,16 @@ void graph_free(struct analysis *a) {
     replay_free(a->graph->replays[i]);
     sample_graph_free(&a->graph->joined[i]);
   }
-  for (unsigned i = 0; i < a->graph->n_threads; i++)
-    runs_free(&a->graph->runs[i]);
+  FOR_EACH_CHANGED(a->graph->runs, a->graph->n_threads, run)
+    runs_free(run);
   free(a->graph->runs);
   for (u32 i = 0; i < a->graph->asked.n; i++)
     free((void *)(uintptr_t)a->graph->asked.at[i].cure.changes);
   free(a->graph->asked.at);
   if (!a->graph->slices)
     return;
-  for (size_t i = 0; i < (size_t)a->graph->n_samples * a->model->n_ranks; i++)
-    slice_free_all(&a->graph->slices[i]);
+  FOR_EACH_CHANGED(a->graph->slices, (size_t)a->graph->n_samples * a->model->n_ranks, slice)
+    slice_free_all(slice);
 }
 
 struct appending {
@@ -210,9 +210,9 @@ void sample_graph_find_limits(struct sample_graph *g) {
 
 static bool append_all(struct sample_graph *g, unsigned threads) {
   size_t n = 0, n_deps = 0;
-  for (u32 i = 0; i < g->n_ranks; i++) {
-    n += g->slices[i].n_nodes;
-    n_deps += g->slices[i].n_deps;
+  FOR_EACH(g->slices, g->n_ranks, one) {
+    n += one->n_nodes;
+    n_deps += one->n_deps;
   }
   if (n > NODES_LIMIT * 2)
     return false;

@@ -43,19 +43,19 @@ static void compare_ends(struct settling *s, const struct collective_join *join)
   const u32 *members = &s->g->members[join->first];
   double mean = 0;
   s->n = 0;
-  for (u32 k = 0; k < join->n; k++) {
-    u32 domain = domain_of(s, members[k]);
+  FOR_EACH(members, join->n, member) {
+    u32 domain = domain_of(s, *member);
     if (!s->count[domain]++)
       s->domains[s->n++] = domain;
-    s->sum[domain] += (double)(s->g->nodes[members[k]].end - s->g->begin);
+    s->sum[domain] += (double)(s->g->nodes[*member].end - s->g->begin);
   }
-  for (u32 i = 0; i < s->n; i++) {
-    u32 domain = s->domains[i];
+  FOR_EACH(s->domains, s->n, each) {
+    u32 domain = *each;
     s->sum[domain] = s->sum[domain] / s->count[domain] + s->move[domain];
     mean += s->sum[domain] / s->n;
   }
-  for (u32 i = 0; i < s->n; i++) {
-    u32 domain = s->domains[i];
+  FOR_EACH(s->domains, s->n, one) {
+    u32 domain = *one;
     if (s->n > 1)
       s->of[s->n_differences++] = (struct end_difference){domain, mean - s->sum[domain]};
     s->sum[domain] = s->count[domain] = 0;
@@ -66,9 +66,9 @@ static void compare_ends(struct settling *s, const struct collective_join *join)
 static double move_domains(struct settling *s) {
   double largest = 0;
   s->n_differences = 0;
-  for (u32 i = 0; i < s->g->n_joins; i++)
-    if (s->g->joins[i].barrier)
-      compare_ends(s, &s->g->joins[i]);
+  FOR_EACH(s->g->joins, s->g->n_joins, join)
+    if (join->barrier)
+      compare_ends(s, join);
   SORT(s->of, s->n_differences, by_domain_and_ns);
   for (size_t i = 0, n; i < s->n_differences; i += n) {
     n = ROW_OF_EQUALS(&s->of[i], s->n_differences - i, first, one, one->domain == first->domain);
@@ -87,8 +87,8 @@ static void keep_to_errors(struct settling *s) {
     if (model->ranks[rank].clock.error_us == 0)
       axis = s->move[model->ranks[rank].clock.domain];
   double *error = s->sum; /* which is free again */
-  for (u32 rank = 0; rank < model->n_ranks; rank++)
-    error[model->ranks[rank].clock.domain] = 1e3 * model->ranks[rank].clock.error_us;
+  FOR_EACH(model->ranks, model->n_ranks, one)
+    error[one->clock.domain] = 1e3 * one->clock.error_us;
   for (u32 domain = 0; domain < s->n_domains; domain++)
     s->move[domain] = fmax(-error[domain], fmin(error[domain], s->move[domain] - axis));
 }

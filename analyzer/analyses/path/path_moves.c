@@ -186,8 +186,8 @@ static void plan_collective_end(const struct sample_graph *g, u32 n, struct move
 /* What the recorded run says of each event, once for all replays. */
 static void plan_moves(struct replay *r) {
   const struct sample_graph *g = r->g;
-  for (u32 i = 0; i < r->n_moves; i++) {
-    struct move *move = &r->moves[i];
+  FOR_EACH_CHANGED(r->moves, r->n_moves, one) {
+    struct move *move = one;
     u32 event = move->event;
     ask_for_node(g, move[MOVES_AHEAD].event);
     *move = (struct move){.event = event};

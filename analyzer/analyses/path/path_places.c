@@ -74,11 +74,11 @@ static struct call_list list_calls(const struct peers *p, const struct sample_gr
                          memory_array(size_sum(steps, 1), sizeof(*of.ends)),
                          memory_array(size_sum(steps, 1), sizeof(*of.first)), false};
   u32 n = 0;
-  for (u32 i = 0; i < room; i++) {
-    enum call call = call_of(p, &nodes[i]);
+  FOR_EACH(nodes, room, node) {
+    enum call call = call_of(p, node);
     of.messages |= call > CALL_COLLECTIVE;
     if (call == CALL_COLLECTIVE || (messages && call != CALL_NONE))
-      of.at[n++] = (struct call_at){called_at(g, &nodes[i]), call};
+      of.at[n++] = (struct call_at){called_at(g, node), call};
   }
   SORT(of.at, n, by_call_time);
   list_host_ends(g, rank, steps, of.ends);
@@ -207,8 +207,7 @@ static double usual_mean(const struct compared_times *c, size_t at) {
 static void find_groups(struct compared_times *c, const struct peers *p,
                         const struct sample_graph *g, u32 rank, const u16 *of_node) {
   u32 first = g->base[rank], least = INDEX_NONE;
-  for (u32 place = 0; place < c->own.n; place++)
-    c->group_of[place] = INDEX_NONE;
+  FILL(c->group_of, c->own.n, INDEX_NONE);
   for (u32 n = first; n < g->base[rank + 1] && p->even.row_of_node; n++) {
     u32 place = of_node[n - first], row = p->even.row_of_node[n];
     if (place == NO_PLACE)
@@ -322,14 +321,14 @@ static void compare_places(const struct peers *p, const struct sample_graph *g, 
     c.peers[i] = find_times(p, g, late, with->peers[i], with->messages, NULL);
   find_groups(&c, p, g, rank, out->of_node);
   join_groups(&c, &c.own);
-  for (u32 i = 0; i < with->n; i++)
-    join_groups(&c, &c.peers[i]);
+  FOR_EACH_CHANGED(c.peers, with->n, each)
+    join_groups(&c, each);
   find_slow_groups(&c);
   for (u32 key = 0; key < HOST_KEYS; key++)
     take_from_places(&c, key, factor[(size_t)key * g->n_ranks + rank], out->left);
   free_times(&c.own);
-  for (u32 i = 0; i < with->n; i++)
-    free_times(&c.peers[i]);
+  FOR_EACH_CHANGED(c.peers, with->n, one)
+    free_times(one);
 }
 
 struct places *peers_by_place(const struct peers *p, const struct sample_graph *g,

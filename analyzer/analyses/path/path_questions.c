@@ -290,8 +290,8 @@ static struct saving summarise(const struct question *q, u32 cure, double *scrat
   if (has_change(&q->cures[cure], CHANGE_LONG_STEPS))
     shorten_long_steps(s.saved_ms, s.length_ms, s.turn, q->a->results->n_turns, s.scratch, s.n);
   double kept = as_share(&s);
-  for (u32 i = 0; i < s.n; i++)
-    s.saved_ms[i] *= kept;
+  FOR_EACH_CHANGED(s.saved_ms, s.n, saved_m)
+    *saved_m *= kept;
   double mean = mean_saved(&s, analysis_length_ms(q->a)), spread = deviation_of(s.saved_ms, s.n);
   struct persistence persistence = {
       0}; /* of whether a step saves half of the mean, or how much less */

@@ -219,16 +219,16 @@ static u32 add_device_span(struct slice_builder *c, struct lane_state *lane,
 /* Room per lane: a call is one node, and one for an operator's time before it; a phase or operator
  * two (before it, and its end). */
 static u32 lay_out_lanes(struct slice_builder *c, u32 n_spans) {
-  for (u32 i = 0; i < c->t->n_lanes; i++)
-    c->lanes[i] = (struct lane_state){.covered = c->slice->begin, .leaf = INDEX_NONE};
+  FOR_EACH_CHANGED(c->lanes, c->t->n_lanes, item)
+    *item = (struct lane_state){.covered = c->slice->begin, .leaf = INDEX_NONE};
   for (u32 i = 0; i < n_spans; i++) {
     const struct span *span = &c->t->spans[span_at(c, i)];
     c->lanes[span->lane].next += SPAN_ON_DEVICE(span->kind) ? 1 : 2;
   }
   u32 total = 0;
-  for (u32 i = 0; i < c->t->n_lanes; i++) {
-    u32 room = c->lanes[i].next;
-    c->lanes[i].base = c->lanes[i].next = total;
+  FOR_EACH_CHANGED(c->lanes, c->t->n_lanes, each) {
+    u32 room = each->next;
+    each->base = each->next = total;
     total += room;
   }
   return total;
@@ -330,8 +330,8 @@ static void cut_spans(struct slice_builder *c, const struct sample *sample) {
     c->node_of[i] = SPAN_ON_DEVICE(span->kind) ? add_device_span(c, lane, span, start, end)
                                                : add_host_span(c, lane, span, start, end);
   }
-  for (u32 i = 0; i < c->t->n_lanes; i++)
-    close_phases(c, &c->lanes[i], INT64_MAX);
+  FOR_EACH_CHANGED(c->lanes, c->t->n_lanes, one)
+    close_phases(c, one, INT64_MAX);
   close_gaps(c, n_spans);
   slice_link(c, n_spans);
   find_step_ends(c, sample);

@@ -58,15 +58,15 @@ static void carry_deps(struct slice *slice, struct carrier *c) {
   slice->n_deps = carry_count(c, slice->n_deps, 1);
   if (c->reads)
     slice->deps = memory_zeroed(size_sum(slice->n_deps, 1), sizeof(*slice->deps));
-  for (u32 i = 0; i < slice->n_deps; i++)
-    CARRY(c, &slice->deps[i]);
+  FOR_EACH_CHANGED(slice->deps, slice->n_deps, dep)
+    CARRY(c, dep);
 }
 
 static void carry_step_ends(struct slice *slice, u32 n, struct carrier *c) {
   if (c->reads)
     slice->last_of_step = memory_zeroed(size_sum(n, 1), sizeof(*slice->last_of_step));
-  for (u32 i = 0; i < n; i++) {
-    CARRY_EACH(c, &slice->last_of_step[i], node, other, rest);
+  FOR_EACH_CHANGED(slice->last_of_step, n, one) {
+    CARRY_EACH(c, one, node, other, rest);
   }
 }
 

@@ -148,8 +148,8 @@ static void join_threads(struct slice_builder *c) {
     host_lanes += has_host_nodes(c, i);
   if (host_lanes < 2)
     return;
-  for (u32 i = 0; i < c->slice->n_nodes; i++)
-    room += NODE_ON_DEVICE(c->slice->nodes[i].kind) ? 0 : 4;
+  FOR_EACH(c->slice->nodes, c->slice->n_nodes, node)
+    room += NODE_ON_DEVICE(node->kind) ? 0 : 4;
   c->thread_deps = arena_array(&c->scratch, room, sizeof(*c->thread_deps));
   for (u32 lane = 0; lane < c->t->n_lanes; lane++)
     if (has_host_nodes(c, lane))
@@ -172,10 +172,10 @@ static void each_dep(struct slice_builder *c, void (*visit)(struct slice *, u32,
         visit(c->slice, node, from);
     }
   }
-  for (u32 i = 0; i < c->n_thread_deps; i++)
-    visit(c->slice, c->thread_deps[i].node, c->thread_deps[i].from);
-  for (u32 i = 0; i < c->n_inferred; i++)
-    visit(c->slice, c->inferred[i].node, c->inferred[i].from);
+  FOR_EACH(c->thread_deps, c->n_thread_deps, thread_dep)
+    visit(c->slice, thread_dep->node, thread_dep->from);
+  FOR_EACH(c->inferred, c->n_inferred, one)
+    visit(c->slice, one->node, one->from);
 }
 
 static void count_dep(struct slice *slice, u32 node, u32 from) {
@@ -197,8 +197,8 @@ static void link_deps(struct slice_builder *c) {
   each_dep(c, count_dep);
   slice->deps = memory_array(size_sum(slice->n_deps, 1), sizeof(u32));
   u32 sum = 0;
-  for (u32 i = 0; i < slice->n_nodes; i++)
-    sum = slice->nodes[i].first_dep += sum;
+  FOR_EACH_CHANGED(slice->nodes, slice->n_nodes, node)
+    sum = node->first_dep += sum;
   slice->nodes[slice->n_nodes].first_dep = sum;
   each_dep(c, store_dep);
 }

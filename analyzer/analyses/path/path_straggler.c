@@ -53,8 +53,8 @@ static double wait_of_others_ms(const struct results *r, u32 rank) {
 /* Of the difference between the clocks of two ranks, at most. */
 static double clock_error_ms(const struct model *model) {
   double most = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct clock_fit *clock = &model->ranks[i].clock;
+  FOR_EACH(model->ranks, model->n_ranks, rank) {
+    const struct clock_fit *clock = &rank->clock;
     most = fmax(most, 2 * (clock->error_us + clock->reading_us) / 1e3);
   }
   return most;

@@ -95,8 +95,7 @@ static void take_from_slow(struct uneven *u, u32 rank, u32 key, const struct by_
   double taken = fmin(1, excess_share * all / more);
   if (!u->left) {
     u->left = memory_array(size_sum(g->n, 1), sizeof(*u->left));
-    for (u32 i = 0; i < g->n; i++)
-      u->left[i] = -1;
+    FILL(u->left, g->n, -1);
   }
   for (u32 k = 0; k < n; k++)
     u->left[nodes[k]] =
@@ -126,7 +125,7 @@ float *peers_uneven(const struct peers *p, const struct sample_graph *g, const b
   for (u32 rank = 0; rank < g->n_ranks && u.n_peers; rank++)
     if (ranks[rank] && g->slices[rank].present)
       find_uneven(&u, rank, factor);
-  for (u32 i = 0; i < u.n_peers; i++)
-    FREE_EACH(&u.peers[i], begin, at);
+  FOR_EACH(u.peers, u.n_peers, peer)
+    FREE_EACH(peer, begin, at);
   return u.left;
 }

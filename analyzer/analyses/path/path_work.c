@@ -15,8 +15,8 @@ ORDER_BY(by_name_and_kind, struct work_of_name, UP(label) UP(kind))
 
 void replay_names(const struct analysis *a, struct work_of_name **works, u32 *n) {
   VECTOR(struct work_of_name) all = {0};
-  for (u32 s = 0; s < a->graph->n_samples; s++) {
-    const struct replay *r = a->graph->replays[s];
+  FOR_EACH(a->graph->replays, a->graph->n_samples, replay) {
+    const struct replay *r = *replay;
     for (u32 key = HOST_KEYS; r && key < r->g->n_keys; key++) {
       if (r->g->node_of_key[key] == INDEX_NONE)
         continue;

@@ -135,10 +135,10 @@ static void choose_rows(struct analysis *a) {
   bool away = r->path_by_category[PATH_GPU_AWAY].ms >= WORTH_MENTIONING * r->path_length_ms;
   bool outside = r->other_ms >= OUTSIDE_SHOWN * r->step_mean_ms, input = false, gpu = false,
        comm = false;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    input |= a->ranks[i].data > 0;
-    gpu |= a->ranks[i].on_gpu;
-    comm |= a->ranks[i].all.comm > 0;
+  FOR_EACH(a->ranks, a->model->n_ranks, each) {
+    input |= each->data > 0;
+    gpu |= each->on_gpu;
+    comm |= each->all.comm > 0;
   }
   const struct {
     enum what_if_kind kind;
@@ -156,10 +156,10 @@ static void choose_rows(struct analysis *a) {
   };
   add_late_ranks(a);
   add_stages(a);
-  for (size_t i = 0; i < LENGTH_OF(whole); i++) {
-    if (!whole[i].applies)
+  FOR_EACH(whole, LENGTH_OF(whole), one) {
+    if (!one->applies)
       continue;
-    add_row(a, whole[i].kind, whole[i].change, 0, NULL)->change = whole[i].text;
+    add_row(a, one->kind, one->change, 0, NULL)->change = one->text;
   }
   add_lines(a);
 }
@@ -177,8 +177,8 @@ static double share_with_nobody(const struct analysis *a) {
       if (join->n == 1 && collective != INDEX_NONE && model->collectives[collective].n_arrivals > 1)
         alone += (double)(node->end - node->start);
     }
-    for (u32 rank = 0; rank < g->n_ranks; rank++)
-      all += g->slices[rank].present ? (double)(g->slices[rank].end - g->slices[rank].begin) : 0;
+    FOR_EACH(g->slices, g->n_ranks, slice)
+      all += slice->present ? (double)(slice->end - slice->begin) : 0;
   }
   return all > 0 ? alone / all : 0;
 }
@@ -199,8 +199,8 @@ static double share_with_unknown(const struct analysis *a) {
         shortest[node->key] = MIN(ns, shortest[node->key]);
         waits += pass ? (double)(ns - shortest[node->key]) : 0;
       }
-    for (u32 rank = 0; rank < g->n_ranks; rank++)
-      all += g->slices[rank].present ? (double)(g->slices[rank].end - g->slices[rank].begin) : 0;
+    FOR_EACH(g->slices, g->n_ranks, slice)
+      all += slice->present ? (double)(slice->end - slice->begin) : 0;
   }
   return all > 0 ? waits / all : 0;
 }

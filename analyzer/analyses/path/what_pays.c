@@ -95,13 +95,11 @@ static struct work_of_name *largest(const struct results *r, struct work_of_name
                                     bool on_path, double least) {
   struct work_of_name *best = NULL;
   double most = least;
-  for (u32 i = 0; i < n; i++) {
-    double size = on_path                        ? on_path_ms(r, &works[i])
-                  : works[i].kind == NODE_KERNEL ? works[i].ns
-                                                 : 0;
-    if (works[i].listed || !(size >= most))
+  FOR_EACH_CHANGED(works, n, each) {
+    double size = on_path ? on_path_ms(r, each) : each->kind == NODE_KERNEL ? each->ns : 0;
+    if (each->listed || !(size >= most))
       continue;
-    best = &works[i];
+    best = each;
     most = size;
   }
   if (best)
@@ -140,12 +138,12 @@ static void add_phases_and_lines(struct analysis *a, u32 most) {
        r->other_ms * (1 - unmarked),
        {.kind = CHANGE_OUTSIDE, .left = unmarked}},
   };
-  for (size_t i = 0; i < LENGTH_OF(phases); i++)
-    if (phases[i].ms >= ON_PATH_LEAST * r->step_mean_ms && most && most--)
-      add_row(r, phases[i].name, "phase", phases[i].change);
-  for (u32 i = 0; i < r->n_what_if; i++)
-    if (r->what_if[i].kind == WHAT_IF_LINE && most && most--)
-      add_row(r, r->lines.at[r->what_if[i].rank].place, "line", r->what_if[i].cure.changes[0]);
+  FOR_EACH(phases, LENGTH_OF(phases), each)
+    if (each->ms >= ON_PATH_LEAST * r->step_mean_ms && most && most--)
+      add_row(r, each->name, "phase", each->change);
+  FOR_EACH(r->what_if, r->n_what_if, one)
+    if (one->kind == WHAT_IF_LINE && most && most--)
+      add_row(r, r->lines.at[one->rank].place, "line", one->cure.changes[0]);
 }
 
 /* What holds the step up instead of something that takes much GPU time. */
@@ -195,8 +193,8 @@ static void replay_rows(struct analysis *a) {
   FOR_EACH_CHANGED(r->pays, r->n_pays, row)
     for (u32 share = 0; share < SHARES; share++)
       *saving(row, share) = is_asked(row, share) ? savings[n++].ms / now_ms : NAN;
-  for (u32 i = 0; i < r->n_pays; i++)
-    r->pays[i].why = why_not(a, &r->pays[i]);
+  FOR_EACH_CHANGED(r->pays, r->n_pays, pay)
+    pay->why = why_not(a, pay);
   SORT(r->pays, r->n_pays, most_first);
   r->pays_shown =
       fmin(MOST_SHOWN, NUMBER_OF(r->pays, r->n_pays, one, one->saves_at_0 >= PAYS_LEAST));

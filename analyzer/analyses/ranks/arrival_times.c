@@ -64,8 +64,8 @@ static double widest_error(const struct model *model, const struct comm *comm) {
   double most[2] = {0, 0}, reading = 0;
   u32 domain = INDEX_NONE, first = INDEX_NONE;
   bool several = false;
-  for (u32 m = 0; m < comm->size; m++) {
-    u32 rank = comm->members ? comm->members[m] : INDEX_NONE;
+  FOR_EACH(comm->members, comm->size, member) {
+    u32 rank = comm->members ? *member : INDEX_NONE;
     if (rank == INDEX_NONE)
       continue;
     const struct clock_fit *fit = &model->ranks[rank].clock;
@@ -96,8 +96,8 @@ static void measure_busy(struct straggler_test *c) {
   const struct model *model = c->a->model;
   u32 comm = INDEX_NONE;
   i64 *left = arena_array(&c->scratch, model->n_ranks, sizeof(i64));
-  for (u32 k = 0; k < model->n_collectives; k++) {
-    const struct collective *collective = &model->collectives[c->by_comm[k]];
+  FOR_EACH(c->by_comm, model->n_collectives, one) {
+    const struct collective *collective = &model->collectives[*one];
     for (u32 r = 0; r < model->n_ranks && collective->comm != comm; r++)
       left[r] = NS_UNKNOWN;
     comm = collective->comm;

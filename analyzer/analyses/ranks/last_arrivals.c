@@ -62,9 +62,9 @@ void last_arrivals_analyse(struct analysis *a) {
   struct arrivals s = {.last = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(u64)),
                        .judged = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(u64)),
                        .waited = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(i64))};
-  for (u32 i = 0; i < model->n_collectives; i++)
-    if (is_judged(a, &model->collectives[i]))
-      count_last(&s, model, &model->collectives[i]);
+  FOR_EACH(model->collectives, model->n_collectives, collective)
+    if (is_judged(a, collective))
+      count_last(&s, model, collective);
   for (u32 r = 0; r < a->results->n_ranks; r++) {
     struct rank_result *out = &a->results->ranks[r];
     bool known = s.judged[r] > 0;

@@ -159,13 +159,13 @@ static struct verdict verdict_on(const struct late_events *events, const struct 
   lateness_measure(c, n, &v);
   v.late = arena_array(&c->scratch, n, sizeof(*v.late));
   SORT(steps, n, by_u32);
-  for (u32 i = 0; i < n; i++)
-    if (v.n_late && v.late[v.n_late - 1].end == steps[i])
+  FOR_EACH(steps, n, each)
+    if (v.n_late && v.late[v.n_late - 1].end == *each)
       v.late[v.n_late - 1].end++;
     else
-      v.late[v.n_late++] = (struct stretch){steps[i], steps[i] + 1, 0};
-  for (u32 i = 0; i < n; i++)
-    steps[i] = (u32)tested_collective(c, steps[i])->step;
+      v.late[v.n_late++] = (struct stretch){*each, *each + 1, 0};
+  FOR_EACH_CHANGED(steps, n, one)
+    *one = (u32)tested_collective(c, *one)->step;
   /* Where ranks meet in every tenth step only, who is late in most meetings is so at no period. */
   bool in_most = n > MOST_MEETINGS * (c->first[comm + 1] - c->first[comm]);
   v.period = n && !in_most ? period_of_steps(steps, n, c->a->n_steps, &c->scratch, NULL) : 0;
@@ -277,8 +277,8 @@ bool late_in_turns_name(struct straggler_test *c, u32 comm, u32 members) {
   bool few = turns.n <= 2 || 2 * turns.n <= members; /* else it is the usual thing there */
   if (turns.n < 2 || !few || turns.times < STRETCH_INSIDE * events.n)
     return false;
-  for (u32 i = 0; i < turns.n; i++)
-    straggler_name(c, comm, &turns.at[i]);
+  FOR_EACH(turns.at, turns.n, turn)
+    straggler_name(c, comm, turn);
   return true;
 }
 

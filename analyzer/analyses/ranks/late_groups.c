@@ -30,8 +30,8 @@ static double median_outside(struct straggler_test *c, const struct collective *
                      !c->named[members[i].rank] && !c->in_group[members[i].rank],
                      arrival_own_time(c, &members[i]));
   *latest = -INFINITY;
-  for (u32 i = 0; i < n; i++)
-    *latest = fmax(*latest, c->values[i]);
+  FOR_EACH(c->values, n, each)
+    *latest = fmax(*latest, *each);
   return median_of(c->values, n);
 }
 
@@ -114,9 +114,9 @@ void late_group_name(struct straggler_test *c, u32 comm, double least, struct ve
   /* What shows that the group is late shows it of no member alone. */
   if (n == 1 && of[0].typical_ns - ERRORS_ALONE * of[0].error_ns < least)
     return;
-  for (u32 i = 0; i < n; i++) {
-    straggler_name(c, comm, &of[i]);
-    c->a->results->ranks[of[i].rank].last_together = together;
+  FOR_EACH(of, n, item) {
+    straggler_name(c, comm, item);
+    c->a->results->ranks[item->rank].last_together = together;
   }
 }
 
@@ -214,10 +214,10 @@ void late_hosts_test(struct straggler_test *c, u32 comm) {
   if (!late || n_hosts == n)
     return;
   memset(c->in_group, 0, (model->n_ranks + 1u) * sizeof(*c->in_group));
-  for (u32 i = 0; i < n; i++)
+  FOR_EACH(members, n, member)
     for (u32 k = n_hosts - late; k < n_hosts; k++)
-      if (model->ranks[members[i].rank].host_number == model->ranks[hosts[k].rank].host_number) {
-        c->in_group[members[i].rank] = true;
+      if (model->ranks[member->rank].host_number == model->ranks[hosts[k].rank].host_number) {
+        c->in_group[member->rank] = true;
         mine++;
       }
   test_group(c, comm, mine, n, exp(log_choose(n_hosts, late)), "another of the late hosts");

@@ -167,10 +167,10 @@ static bool judge_stretches(struct straggler_test *c, u32 comm, double typical_n
   find_stretches(c, comm, least, v);
   if (v->n_late)
     v->p = fmin(v->p, chance_of(c, comm, v->late[0], v->rank, v->members) / c->tests);
-  for (u32 k = 0; k < v->n_late; k++) {
-    times += v->late[k].times;
-    inside += v->late[k].end - v->late[k].begin;
-    for (u32 i = v->late[k].begin; i < v->late[k].end; i++)
+  FOR_EACH(v->late, v->n_late, one) {
+    times += one->times;
+    inside += one->end - one->begin;
+    for (u32 i = one->begin; i < one->end; i++)
       if (is_late(c, i, v->rank, least))
         sum += c->lateness[n++] = c->late_of[i];
   }

@@ -185,8 +185,8 @@ static bool sends_first(struct stage_search *s, u32 rank) {
         (!firsts[step].seen || arrival->call_start < firsts[step].time))
       firsts[step] = (struct first){true, arrival->op == TSCOPE_OP_SEND, arrival->call_start};
   }
-  for (u32 i = 0; i < n; i++)
-    votes += firsts[i].seen ? (firsts[i].sends ? 1 : -1) : 0;
+  FOR_EACH(firsts, n, each)
+    votes += each->seen ? (each->sends ? 1 : -1) : 0;
   return votes > 0;
 }
 
@@ -335,8 +335,8 @@ static bool find_chain(struct stage_search *s, u32 rank, struct chain *chain) {
     rank = ranks[n - 1];
     n = follow_links(s, rank, s->links_of[rank][0], ranks);
   }
-  for (u32 i = 0; i < n; i++)
-    s->in_pipeline[ranks[i]] = true;
+  FOR_EACH(ranks, n, one)
+    s->in_pipeline[*one] = true;
   chain->stages = n;
   if (ring)
     cut_ring(s, chain, ranks);

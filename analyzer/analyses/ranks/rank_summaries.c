@@ -14,8 +14,8 @@ void rank_summaries_prepare(struct analysis *a) {
 }
 
 void rank_summaries_free(struct analysis *a) {
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    free(a->ranks[i].by_op.at);
-    memset(&a->ranks[i].by_op, 0, sizeof(a->ranks[i].by_op));
+  FOR_EACH_CHANGED(a->ranks, a->model->n_ranks, rank) {
+    free(rank->by_op.at);
+    memset(&rank->by_op, 0, sizeof(rank->by_op));
   }
 }

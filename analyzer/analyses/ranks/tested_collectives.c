@@ -88,10 +88,10 @@ static void find_places(struct candidates *all) {
 /* The mean of a series, less so many of its standard errors. */
 static double sure_mean(const double *values, u32 n, double errors) {
   double size = 0, sum = 0, squares = 0;
-  for (u32 i = 0; i < n; i++)
-    size += most_sizes * fabs(values[i]) / n;
-  for (u32 i = 0; i < n; i++) {
-    double value = fmax(-size, fmin(values[i], size));
+  FOR_EACH(values, n, each)
+    size += most_sizes * fabs(*each) / n;
+  FOR_EACH(values, n, one) {
+    double value = fmax(-size, fmin(*one, size));
     sum += value;
     squares += value * value;
   }
@@ -140,8 +140,8 @@ static double sure_lateness(struct candidates *all, u32 place) {
   SCOPED double *of_threads = memory_zeroed(all->threads, sizeof(*of_threads));
   parallel_for((members + MEMBERS_AT_ONCE - 1) / MEMBERS_AT_ONCE, all->threads, find_latest,
                &(struct place_members){all, place, of_threads});
-  for (unsigned i = 0; i < all->threads; i++)
-    most = fmax(most, of_threads[i]);
+  FOR_EACH(of_threads, all->threads, of_thread)
+    most = fmax(most, *of_thread);
   return most;
 }
 

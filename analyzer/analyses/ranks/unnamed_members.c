@@ -55,8 +55,8 @@ void unnamed_members_order(struct straggler_test *c, u32 comm) {
 }
 
 void unnamed_members_forget(struct straggler_test *c) {
-  for (u32 i = 0; i < c->unnamed.n_last; i++)
-    c->times_last[c->unnamed.last[i]] = 0;
+  FOR_EACH(c->unnamed.last, c->unnamed.n_last, one)
+    c->times_last[*one] = 0;
   arena_release(&c->unnamed.arena);
   c->unnamed = (struct unnamed_members){0};
 }
@@ -98,8 +98,8 @@ u32 unnamed_members_find_last(struct straggler_test *c) {
   struct unnamed_members *unnamed = &c->unnamed;
   const struct collective *roster = tested_roster(c, unnamed->comm);
   u32 most = 0;
-  for (u32 i = 0; i < unnamed->n_last; i++)
-    c->times_last[unnamed->last[i]] = 0;
+  FOR_EACH(unnamed->last, unnamed->n_last, one)
+    c->times_last[*one] = 0;
   unnamed->n_last = 0;
   for (u32 i = unnamed->begin; i < unnamed->begin + unnamed->n; i++) {
     u32 n = find_last(c, i), last = c->last_of[i];
@@ -150,8 +150,8 @@ static void order_all_computed(struct straggler_test *c) {
   struct unnamed_members *unnamed = &c->unnamed;
   u32 members = tested_roster(c, unnamed->comm)->n_arrivals, steps = c->a->n_steps;
   unnamed->computed = arena_array(&unnamed->arena, steps, sizeof(*unnamed->computed));
-  for (u32 step = 0; step < steps; step++)
-    ordered_values_reserve(&unnamed->computed[step], &unnamed->arena, members);
+  FOR_EACH_CHANGED(unnamed->computed, steps, one)
+    ordered_values_reserve(one, &unnamed->arena, members);
   parallel_for(steps, straggler_threads(c, (u64)members * steps), order_computed,
                &(struct ordering){c, unnamed->begin});
 }

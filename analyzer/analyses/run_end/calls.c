@@ -24,11 +24,11 @@ static void list_members(const struct analysis *a, u32 c, struct comm_calls *cal
   const struct model *model = a->model;
   const struct comm *comm = &model->comms[c];
   *calls = (struct comm_calls){arena_array(a->arena, comm->size, sizeof(struct member)), 0};
-  for (u32 i = 0; i < comm->size; i++) {
-    if (comm->members[i] == INDEX_NONE)
+  FOR_EACH(comm->members, comm->size, one) {
+    if (*one == INDEX_NONE)
       continue;
     struct member *member = &calls->members[calls->n++];
-    member->rank = comm->members[i];
+    member->rank = *one;
     u32 n = model_own_calls(model, member->rank, c, NULL, 0);
     member->calls = arena_array(a->arena, n, sizeof(*member->calls));
     member->n = model_own_calls(model, member->rank, c, member->calls, n);
@@ -62,16 +62,16 @@ static bool same_calls(const struct member *a, const struct member *b) {
 static const struct member *typical_member(const struct comm_calls *calls) {
   const struct member *best = NULL;
   u32 most = 0;
-  for (u32 i = 0; i < calls->n; i++) {
+  FOR_EACH(calls->members, calls->n, item) {
     u32 same = 0, as_many = 0;
-    for (u32 j = 0; j < calls->n; j++) {
-      bool one = same_calls(&calls->members[i], &calls->members[j]);
+    FOR_EACH(calls->members, calls->n, each) {
+      bool one = same_calls(item, each);
       same += one;
-      as_many += one && calls->members[i].n == calls->members[j].n;
+      as_many += one && item->n == each->n;
     }
     if (2 * same > calls->n && as_many * calls->n + same > most) {
       most = as_many * calls->n + same;
-      best = &calls->members[i];
+      best = item;
     }
   }
   return best;

@@ -62,10 +62,10 @@ static const struct known_text *find_known_text(const char *exception) {
   };
   struct exception_chain chain = chain_of(exception);
   const char *end = chain.deciding == exception ? chain.rest : chain.rest + strlen(chain.rest);
-  for (size_t i = 0; i < LENGTH_OF(known); i++) {
-    const char *at = strstr(chain.deciding, known[i].text);
+  FOR_EACH(known, LENGTH_OF(known), one) {
+    const char *at = strstr(chain.deciding, one->text);
     if (at && at < end)
-      return &known[i];
+      return one;
   }
   return NULL;
 }
@@ -90,9 +90,9 @@ static const char *signal_name(u32 signal) {
                {SIGSEGV, "SIGSEGV"}, {SIGPIPE, "SIGPIPE"}, {SIGTERM, "SIGTERM"},
                {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGXCPU, "SIGXCPU"},
                {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"}};
-  for (size_t i = 0; i < LENGTH_OF(names); i++)
-    if (names[i].number == signal)
-      return names[i].name;
+  FOR_EACH(names, LENGTH_OF(names), one)
+    if (one->number == signal)
+      return one->name;
   return "a signal";
 }
 

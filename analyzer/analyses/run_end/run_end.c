@@ -81,9 +81,9 @@ static void list_endings(struct analysis *a, struct endings *out) {
   u32 *missing = arena_array(a->arena, model->world_size, sizeof(*missing));
   u32 n = model_missing_ranks(model, missing);
   out->at = arena_array(a->arena, size_sum(model->n_ranks, n), sizeof(*out->at));
-  for (u32 i = 0; i < n; i++)
+  FOR_EACH(missing, n, one)
     out->at[out->n++] = (struct ending){.rank = INDEX_NONE,
-                                        .global = missing[i],
+                                        .global = *one,
                                         .what = ENDING_NONE,
                                         .from = INT64_MAX,
                                         .at = INT64_MAX,

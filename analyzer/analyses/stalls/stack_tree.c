@@ -145,8 +145,8 @@ static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32
     VECTOR_PUSH(&forks, fork);
   }
   SORT(forks.at, forks.n, by_size);
-  for (u32 i = 0; i < forks.n; i++)
-    add_node(g, &forks.at[i], depth, above);
+  FOR_EACH(forks.at, forks.n, one)
+    add_node(g, one, depth, above);
 }
 
 void stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,

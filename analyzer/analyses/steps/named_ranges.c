@@ -71,14 +71,14 @@ void named_ranges_analyse(struct analysis *a) {
   u32 n = TOTAL(u32, collecting.ranks, n_ranks, one, one->n);
   SCOPED struct named_range *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
-  for (u32 r = 0; r < n_ranks; r++)
-    for (u32 i = 0; i < collecting.ranks[r].n; i++)
-      all[n++] = collecting.ranks[r].at[i];
+  FOR_EACH(collecting.ranks, n_ranks, each)
+    for (u32 i = 0; i < each->n; i++)
+      all[n++] = each->at[i];
   u32 names = SORT_AND_JOIN(all, n, by_name, one, more, add_to(one, more));
   SORT(all, names, by_time);
   if (names)
     list(a, all, MIN(names, NAMED_RANGES_LISTED));
-  for (u32 r = 0; r < n_ranks; r++)
-    arena_release(&collecting.ranks[r].arena);
+  FOR_EACH_CHANGED(collecting.ranks, n_ranks, rank)
+    arena_release(&rank->arena);
   free(collecting.ranks);
 }

@@ -53,8 +53,7 @@ static void list_long_steps(struct listing *l) {
         MEAN_KNOWN(0, a->model->n_ranks, rank, length_of_rank_ms(a, rank, a->first_step + i));
   out->typical_ms = typical_length(l, lengths, scratch);
   out->excess_ms = lengths;
-  for (u32 step = 0; step < a->model->steps.n; step++)
-    l->long_at[step] = INDEX_NONE;
+  FILL(l->long_at, a->model->steps.n, INDEX_NONE);
   for (u32 i = 0; i < a->n_steps; i++) {
     u32 step = a->first_step + i;
     double excess = lengths[i] -= out->typical_ms;
@@ -119,10 +118,10 @@ static void add_collective(struct listing *l, const struct collective *collectiv
 
 static void find_times(struct listing *l, const u32 *row_of) {
   const struct model *model = l->a->model;
-  for (u32 i = 0; i < model->n_collectives; i++) {
-    i32 step = model->collectives[i].step;
+  FOR_EACH(model->collectives, model->n_collectives, collective) {
+    i32 step = collective->step;
     if (step >= 0 && row_of[step] != INDEX_NONE)
-      add_collective(l, &model->collectives[i], row_of[step]);
+      add_collective(l, collective, row_of[step]);
   }
   for (u32 step = 0; step < model->steps.n; step++)
     for (u32 rank = 0; rank < model->n_ranks && row_of[step] != INDEX_NONE; rank++) {

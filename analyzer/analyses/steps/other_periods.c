@@ -120,10 +120,9 @@ u32 period_of_steps(const u32 *steps, u32 n, u32 of, struct arena *scratch,
   u32 *times = arena_array(scratch, longest, sizeof(u32));
   for (u32 period = 2; period <= longest; period++) {
     u32 first = 0;
-    for (u32 k = 0; k < period; k++)
-      times[k] = 0;
-    for (u32 i = 0; i < n; i++)
-      first = ++times[steps[i] % period] > times[first] ? steps[i] % period : first;
+    FILL(times, period, 0);
+    FOR_EACH(steps, n, one)
+      first = ++times[*one % period] > times[first] ? *one % period : first;
     u32 most = times[first];
     double all = (double)of / period;
     if (most < STRETCH_INSIDE * n || most < STRETCH_INSIDE * floor(all))

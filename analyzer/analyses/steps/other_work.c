@@ -92,13 +92,13 @@ struct kind {
 static void find_content(const struct model *model, const struct long_steps *steps,
                          struct kind *kind) {
   u32 times[CONTENTS] = {0};
-  for (u32 i = 0; i < kind->n_own; i++)
-    times[steps->at[kind->own[i]].content] += steps->at[kind->own[i]].times != TIMES_LEFT_OUT;
+  FOR_EACH(kind->own, kind->n_own, each)
+    times[steps->at[*each].content] += steps->at[*each].times != TIMES_LEFT_OUT;
   kind->content = (u8)NUMBER_OF_LARGEST(0, CONTENTS, content, times[content]);
   kind->rank = INDEX_NONE;
   bool first = true, same = true;
-  for (u32 i = 0; i < kind->n_own; i++) {
-    const struct long_step *step = &steps->at[kind->own[i]];
+  FOR_EACH(kind->own, kind->n_own, one) {
+    const struct long_step *step = &steps->at[*one];
     if (step->content != kind->content)
       continue;
     same &= first || step->rank == kind->rank ||

@@ -154,8 +154,8 @@ static void make_point_arrays(struct analysis *a, u32 n) {
                              &out->wall_most_ms, &out->slowest_rank, &out->compute_ms,
                              &out->exposed_ms,   &out->wait_ms,      &out->transfer_ms,
                              &out->memcpy_ms,    &out->idle_ms,      &out->input_ms};
-  for (size_t i = 0; i < LENGTH_OF(arrays); i++)
-    *arrays[i] = arena_array(a->arena, n, sizeof(double));
+  FOR_EACH(arrays, LENGTH_OF(arrays), array)
+    **array = arena_array(a->arena, n, sizeof(double));
 }
 
 static void fill_point_walls(struct analysis *a, u32 step, u32 point) {
@@ -258,9 +258,9 @@ static void choose_worst(struct analysis *a, bool *own, u32 wanted) {
   u32 n = a->model->n_ranks;
   SCOPED double *scores = memory_zeroed(size_product(n, 4), sizeof(double));
   double *mean = scores + n, *most = mean + n, *scratch = most + n;
-  for (size_t m = 0; m < sizeof(measures); m++) {
+  FOR_EACH(measures, sizeof(measures), measure) {
     for (u32 rank = 0; rank < n; rank++)
-      find_levels(a->series, rank, measures[m], &mean[rank], &most[rank]);
+      find_levels(a->series, rank, *measure, &mean[rank], &most[rank]);
     add_scores(scores, mean, scratch, n);
     add_scores(scores, most, scratch, n);
   }

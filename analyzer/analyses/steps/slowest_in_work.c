@@ -13,8 +13,8 @@
 /* The rank that is last in most of the steps. */
 static u32 most_often_last(const struct long_steps *steps, const u32 *own, u32 n, u32 *times) {
   u32 best = INDEX_NONE;
-  for (u32 i = 0; i < n; i++) {
-    u32 last = steps->at[own[i]].last;
+  FOR_EACH(own, n, one) {
+    u32 last = steps->at[*one].last;
     if (last != INDEX_NONE && (++times[last], best == INDEX_NONE || times[last] > times[best]))
       best = last;
   }

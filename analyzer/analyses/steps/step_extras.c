@@ -143,8 +143,8 @@ void step_extras_add(const struct analysis *a, struct arena *arena, struct step_
   added->period = step_extras_period(a, extra->steps, extra->n);
   added->steps = arena_array(arena, extra->n, sizeof(*added->steps));
   memcpy(added->steps, extra->steps, bytes);
-  for (u32 i = 0; i < extra->n; i++)
-    out->of_step[extra->steps[i]] |= 1ull << out->n;
+  FOR_EACH(extra->steps, extra->n, step)
+    out->of_step[*step] |= 1ull << out->n;
   out->n++;
 }
 

@@ -27,10 +27,10 @@ struct rank_meetings {
 static u32 list_met(const struct rank_meetings *m, u32 rank, struct met *met) {
   const struct rank *of = &m->a->model->ranks[rank];
   u32 n = 0;
-  for (u32 i = 0; i < of->n_meetings; i++) {
-    i32 step = model_step_at(m->a->model, rank, of->meetings[i].start);
+  FOR_EACH(of->meetings, of->n_meetings, meeting) {
+    i32 step = model_step_at(m->a->model, rank, meeting->start);
     if (step >= (i32)m->a->first_step)
-      met[n++] = (struct met){of->meetings[i].bytes, (u32)step, of->meetings[i].what};
+      met[n++] = (struct met){meeting->bytes, (u32)step, meeting->what};
   }
   return n;
 }
@@ -39,8 +39,8 @@ static u32 known_steps(const struct analysis *a, u32 rank, const struct met *met
   u32 first = a->first_step + a->n_steps;
   if (!a->model->ranks[rank].lost[TSCOPE_LOSS_RING])
     return a->n_steps;
-  for (u32 i = 0; i < n; i++)
-    first = MIN(met[i].step, first);
+  FOR_EACH(met, n, one)
+    first = MIN(one->step, first);
   return a->first_step + a->n_steps - first;
 }
 

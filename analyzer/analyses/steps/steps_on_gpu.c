@@ -76,8 +76,8 @@ static void list_bounds(struct step_bounds *b) {
     b->host[b->n++] = host.end;
   }
   FILL(b->gpu, b->n, NS_UNKNOWN);
-  for (u32 i = 0; i < b->t->n_lanes; i++)
-    b->streams[i] = (struct stream){.unplaced = NS_UNKNOWN, .copies = true};
+  FOR_EACH_CHANGED(b->streams, b->t->n_lanes, stream)
+    *stream = (struct stream){.unplaced = NS_UNKNOWN, .copies = true};
   if (b->n && b->a->model->steps.open)
     end_open_step(b);
 }
@@ -136,9 +136,9 @@ static void add_work(struct step_bounds *b, const struct span *span) {
 
 /* Work after the last launch of a stream that was seen. */
 static void place_unplaced(struct step_bounds *b) {
-  for (u32 i = 0; i < b->t->n_lanes; i++)
-    if (b->streams[i].tail && b->streams[i].bound < b->n)
-      extend_tail(b, &b->streams[i], b->streams[i].unplaced);
+  FOR_EACH(b->streams, b->t->n_lanes, one)
+    if (one->tail && one->bound < b->n)
+      extend_tail(b, one, one->unplaced);
 }
 
 static void add_spans(struct step_bounds *b) {
@@ -193,9 +193,9 @@ static void cut_copies(struct step_bounds *b, u32 computing) {
 }
 
 static void set_gpu_bounds(struct step_bounds *b, u32 computing) {
-  for (u32 i = 0; i < b->tails.n; i++)
-    if (b->tails.at[i].lane == computing)
-      b->gpu[b->tails.at[i].bound] = b->tails.at[i].end;
+  FOR_EACH(b->tails.at, b->tails.n, one)
+    if (one->lane == computing)
+      b->gpu[one->bound] = one->end;
   make_ascending(b);
   cut_copies(b, computing);
   FOR_EACH_CHANGED(b->tails.at, b->tails.n, tail) {
@@ -220,9 +220,9 @@ static i64 bound_on_gpu(const struct step_bounds *b, u32 bound, i64 of_collectiv
  * first work that is known to be its own. */
 static i64 after_earlier_work(const struct step_bounds *b, i64 begin) {
   const struct rank *rank = &b->a->model->ranks[b->t->rank];
-  for (u32 i = 0; i < rank->n_gpu_windows; i++)
-    if (rank->gpu_windows[i].clock == TSCOPE_GPU_CLOCK_CUPTI)
-      return MAX(rank->gpu_windows[i].settled, begin);
+  FOR_EACH(rank->gpu_windows, rank->n_gpu_windows, gpu_window)
+    if (gpu_window->clock == TSCOPE_GPU_CLOCK_CUPTI)
+      return MAX(gpu_window->settled, begin);
   return begin;
 }
 

@@ -70,9 +70,9 @@ static bool add_turn(struct analysis *a, struct arena *scratch, struct long_step
                             .ms = ms,
                             .sum_s = sum / 1e3,
                             .what = turn->what};
-  for (u32 i = 0; i < turn->n; i++) {
-    a->turn_of[turn->steps[i]] = (u8)a->results->n_turns;
-    take_turn_away(steps, turn->steps[i], ms);
+  FOR_EACH(turn->steps, turn->n, each) {
+    a->turn_of[*each] = (u8)a->results->n_turns;
+    take_turn_away(steps, *each, ms);
   }
   return true;
 }

@@ -29,9 +29,9 @@ static size_t length_without_suffixes(const char *name) {
   bool again = true;
   while (again) {
     again = false;
-    for (size_t i = 0; i < LENGTH_OF(endings); i++) {
-      size_t n = strlen(endings[i]);
-      if (length > n && strncasecmp(name + length - n, endings[i], n) == 0) {
+    FOR_EACH(endings, LENGTH_OF(endings), ending) {
+      size_t n = strlen(*ending);
+      if (length > n && strncasecmp(name + length - n, *ending, n) == 0) {
         length -= n;
         again = true;
       }
@@ -70,10 +70,10 @@ const char *dump_name_host(struct draft *draft, const char *name) {
       end--;
       again = true;
     }
-    for (size_t i = 0; i < LENGTH_OF(words); i++) {
-      size_t n = strlen(words[i]);
+    FOR_EACH(words, LENGTH_OF(words), word) {
+      size_t n = strlen(*word);
       bool whole = end == n || (end > n && strchr("_-=.: ", name[end - n - 1]));
-      if (end >= n && whole && strncasecmp(name + end - n, words[i], n) == 0) {
+      if (end >= n && whole && strncasecmp(name + end - n, *word, n) == 0) {
         end -= n;
         again = true;
       }

@@ -62,9 +62,8 @@ static bool member(const struct draft *draft, u32 group, u32 rank) {
 
 /* The groups in a dump are those that its rank is a member of. */
 static bool may_be_rank(const struct draft *draft, const dump_groups *groups, u32 rank) {
-  for (u32 i = 0; i < groups->n; i++)
-    if (draft->groups.at[groups->at[i].group].n_members &&
-        !member(draft, groups->at[i].group, rank))
+  FOR_EACH(groups->at, groups->n, group)
+    if (draft->groups.at[group->group].n_members && !member(draft, group->group, rank))
       return false;
   return !ANY(draft->ranks.at, draft->ranks.n, one, one->rank == rank);
 }
@@ -76,12 +75,12 @@ static u32 find_only_rank(const struct draft *draft, const dump_groups *groups) 
     const struct flight_group *g = &draft->groups.at[groups->at[i].group];
     if (g->n_members == 0)
       continue;
-    for (u32 m = 0; m < g->n_members; m++) {
-      if (!may_be_rank(draft, groups, g->members[m]))
+    FOR_EACH(g->members, g->n_members, member) {
+      if (!may_be_rank(draft, groups, *member))
         continue;
       if (found != INDEX_NONE)
         return INDEX_NONE;
-      found = g->members[m];
+      found = *member;
     }
     return found;
   }
@@ -95,9 +94,9 @@ static u32 rank_of_dump(const struct draft *draft, const struct value *root, con
   if (rank != INDEX_NONE)
     return rank;
   dump_name_ranks(name, &named);
-  for (u32 i = 0; i < named.n; i++)
-    if (may_be_rank(draft, groups, named.at[i]))
-      return named.at[i];
+  FOR_EACH(named.at, named.n, one)
+    if (may_be_rank(draft, groups, *one))
+      return *one;
   return find_only_rank(draft, groups);
 }
 
@@ -181,11 +180,10 @@ ORDER_BY(by_rank, struct flight_rank, UP(rank) DOWN(seen))
 
 /* Members of groups are ranks too, even if they left no dump. */
 static void complete_ranks(struct draft *draft) {
-  for (u32 g = 0; g < draft->groups.n; g++)
-    for (u32 m = 0; m < draft->groups.at[g].n_members; m++) {
-      struct flight_rank absent = {.rank = draft->groups.at[g].members[m],
-                                   .first_created = NS_UNKNOWN,
-                                   .last_seen = NS_UNKNOWN};
+  FOR_EACH(draft->groups.at, draft->groups.n, group)
+    for (u32 m = 0; m < group->n_members; m++) {
+      struct flight_rank absent = {
+          .rank = group->members[m], .first_created = NS_UNKNOWN, .last_seen = NS_UNKNOWN};
       VECTOR_PUSH(&draft->ranks, absent);
     }
   SORT(draft->ranks.at, draft->ranks.n, by_rank);
@@ -196,8 +194,8 @@ static void complete_ranks(struct draft *draft) {
 static void drop_common_hosts(struct draft *draft) {
   const char *first = NULL;
   bool differ = false;
-  for (u32 i = 0; i < draft->ranks.n; i++) {
-    const char *host = draft->ranks.at[i].host;
+  FOR_EACH(draft->ranks.at, draft->ranks.n, one) {
+    const char *host = one->host;
     first = first ? first : host;
     differ |= host && first && strcmp(host, first) != 0;
   }
@@ -213,10 +211,9 @@ static u32 rank_index(const struct flight_record *flight, u32 rank) {
 static void collect_members(struct flight_record *flight, u32 group, struct arena *arena) {
   struct flight_group *g = &flight->groups[group];
   SCOPED VECTOR(u32) seen = {0};
-  for (u32 i = 0; i < flight->n_calls; i++)
-    if (flight->calls[i].group == group &&
-        (!seen.n || seen.at[seen.n - 1] != flight->calls[i].rank))
-      VECTOR_PUSH(&seen, flight->calls[i].rank);
+  FOR_EACH(flight->calls, flight->n_calls, one)
+    if (one->group == group && (!seen.n || seen.at[seen.n - 1] != one->rank))
+      VECTOR_PUSH(&seen, one->rank);
   g->n_members = seen.n;
   g->members = VECTOR_KEPT(&seen, arena);
 }
@@ -227,8 +224,8 @@ static void fill_groups(struct flight_record *flight, struct draft *draft) {
   for (u32 g = 0; g < flight->n_groups; g++) {
     struct flight_group *group = &flight->groups[g];
     group->members_known = group->n_members != 0;
-    for (u32 m = 0; m < group->n_members; m++)
-      group->members[m] = rank_index(flight, group->members[m]);
+    FOR_EACH_CHANGED(group->members, group->n_members, member)
+      *member = rank_index(flight, *member);
     if (!group->members_known)
       collect_members(flight, g, draft->arena);
   }
@@ -262,8 +259,8 @@ ORDER_BY(by_group_and_rank, struct flight_progress, UP(group) UP(rank))
 static void fill_progress(struct flight_record *flight, struct draft *draft) {
   u32 n = flight->n_progress = draft->progress.n;
   flight->progress = VECTOR_KEPT(&draft->progress, draft->arena);
-  for (u32 i = 0; i < n; i++)
-    flight->progress[i].rank = rank_index(flight, flight->progress[i].rank);
+  FOR_EACH_CHANGED(flight->progress, n, one)
+    one->rank = rank_index(flight, one->rank);
   SORT(flight->progress, n, by_group_and_rank);
 }
 
@@ -285,8 +282,8 @@ int load_flight(struct import *import, const struct input *inputs, u32 n) {
   struct draft draft = {.arena = import->arena, .texts = {.arena = import->arena}};
   struct flight_record *flight = arena_alloc(import->arena, sizeof(*flight));
   int error = 0;
-  for (u32 i = 0; i < n; i++)
-    read_dump(import, &draft, &inputs[i]);
+  FOR_EACH(inputs, n, input)
+    read_dump(import, &draft, input);
   if (draft.ranks.n == 0)
     error = -EBADMSG; /* and the last one's reason */
   if (!error)

@@ -63,8 +63,8 @@ static void read_one(void *user, u32 index, unsigned worker) {
 
 static void free_traces(void *imported) {
   struct kineto_traces *traces = imported;
-  for (u32 i = 0; i < traces->n; i++)
-    kineto_trace_free(&traces->at[i]);
+  FOR_EACH_CHANGED(traces->at, traces->n, trace)
+    kineto_trace_free(trace);
   free(traces->at);
   free(traces);
 }
@@ -74,10 +74,10 @@ static void free_traces(void *imported) {
 static bool ends_before_gpu(const struct kineto_reading *reading,
                             const struct kineto_trace *trace) {
   u32 calls = 0;
-  for (u32 i = 0; i < trace->items.n; i++) {
-    if (kineto_is_device_item(&trace->items.at[i]))
+  FOR_EACH(trace->items.at, trace->items.n, item) {
+    if (kineto_is_device_item(item))
       return false;
-    calls += trace->items.at[i].kind == KINETO_ITEM_CALL;
+    calls += item->kind == KINETO_ITEM_CALL;
   }
   return reading->import->options->quick && trace->events >= reading->import->options->quick &&
          calls;
@@ -139,8 +139,7 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
                                    .errors = memory_zeroed(n, sizeof(*reading.errors)),
                                    .n = n};
   traces->at = memory_zeroed(n, sizeof(*traces->at));
-  for (u32 i = 0; i < n; i++)
-    reading.errors[i] = -ECANCELED;
+  FILL(reading.errors, n, -ECANCELED);
   parallel_for(n, import->options->threads, read_one, &reading);
   int error = keep_readable(&reading, traces);
   FREE_EACH(&reading, traces, why, errors);

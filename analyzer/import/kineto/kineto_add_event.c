@@ -40,9 +40,9 @@ static u8 dtype_of(struct json_text text) {
                {"unsigned char", TSCOPE_DTYPE_U8},
                {"signed char", TSCOPE_DTYPE_I8},
                {"bool", TSCOPE_DTYPE_BOOL}};
-  for (size_t i = 0; i < LENGTH_OF(words); i++)
-    if (text_is(text, words[i].word, (u32)strlen(words[i].word)))
-      return words[i].dtype;
+  FOR_EACH(words, LENGTH_OF(words), one)
+    if (text_is(text, one->word, (u32)strlen(one->word)))
+      return one->dtype;
   return TSCOPE_DTYPE_UNKNOWN;
 }
 

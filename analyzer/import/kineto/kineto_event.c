@@ -37,9 +37,9 @@ static enum kineto_category category_of(struct json_text text) {
       {W("python_function"), KINETO_PYTHON},
 #undef W
   };
-  for (size_t i = 0; i < LENGTH_OF(words); i++)
-    if (text_is(text, words[i].word, words[i].n))
-      return words[i].category;
+  FOR_EACH(words, LENGTH_OF(words), one)
+    if (text_is(text, one->word, one->n))
+      return one->category;
   return KINETO_OTHER;
 }
 

@@ -160,8 +160,8 @@ void kineto_find_forward_passes(struct kineto_trace *trace) {
           is_phase(&s, item) && kineto_item_name(trace, item)->phase == TSCOPE_PHASE_FORWARD))
     return;
   s.lanes = memory_zeroed(size_sum(trace->lanes.n, 1), sizeof(*s.lanes));
-  for (u32 i = 0; i < trace->lanes.n; i++)
-    s.lanes[i].backward_end = INT64_MIN / 2;
+  FOR_EACH_CHANGED(s.lanes, trace->lanes.n, lane)
+    lane->backward_end = INT64_MIN / 2;
   list_operators(&s);
   if (s.gradients.n) {
     keep_one_thread(&s);

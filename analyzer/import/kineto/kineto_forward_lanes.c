@@ -47,8 +47,8 @@ void kineto_find_forward_lanes(const struct kineto_trace *trace,
                                struct kineto_forward_lane *lane_of) {
   struct numbers numbers = {.lanes = memory_zeroed(size_sum(trace->lanes.n, 1), sizeof(bool))};
   u32 most[KINETO_FORWARD_THREADS] = {0};
-  for (u32 t = 0; t < KINETO_FORWARD_THREADS; t++)
-    lane_of[t] = (struct kineto_forward_lane){INDEX_NONE, false};
+  FOR_EACH_CHANGED(lane_of, KINETO_FORWARD_THREADS, each)
+    *each = (struct kineto_forward_lane){INDEX_NONE, false};
   list_numbers(trace, &numbers);
   for (u32 lane = 0; lane < trace->lanes.n; lane++)
     if (numbers.lanes[lane])

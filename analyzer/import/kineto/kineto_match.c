@@ -53,13 +53,13 @@ static void add_members(struct matching *m, u32 rank) {
   if (n == 0)
     return;
   struct comm_member *members = m->members.at + first;
-  for (u32 i = 0; i < events->calls.n; i++)
-    if (!op_is_message(events->calls.at[i].op))
-      members[events->calls.at[i].comm].n++;
-  for (u32 c = 0; c < n; c++) {
-    members[c].calls = memory_array(size_sum(members[c].n, 1), sizeof(u32));
-    members[c].tokens = memory_array(size_sum(members[c].n, 1), sizeof(u32));
-    members[c].n = 0;
+  FOR_EACH(events->calls.at, events->calls.n, item)
+    if (!op_is_message(item->op))
+      members[item->comm].n++;
+  FOR_EACH_CHANGED(members, n, one) {
+    one->calls = memory_array(size_sum(one->n, 1), sizeof(u32));
+    one->tokens = memory_array(size_sum(one->n, 1), sizeof(u32));
+    one->n = 0;
   }
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
@@ -158,9 +158,9 @@ void kineto_number_collectives(struct model *model) {
                "collectives of %u ranks agree with their peers' in less than %s of "
                "the calls and are not matched",
                m.refused, percent(LEAST_AGREEMENT).text);
-  for (u32 i = 0; i < m.members.n; i++) {
-    free(m.members.at[i].calls);
-    free(m.members.at[i].tokens);
+  FOR_EACH(m.members.at, m.members.n, member) {
+    free(member->calls);
+    free(member->tokens);
   }
   free(m.members.at);
 }

@@ -60,9 +60,9 @@ static u8 call_of(const char *text) {
     /* of MTIA: a thread of the program, and one of its driver for it */
     return KINETO_CALL_SYNC_STREAM;
   static const char *const prefixes[] = {"cuda", "hip", "cu"};
-  for (size_t i = 0; i < LENGTH_OF(prefixes); i++)
-    if (text_starts_with(text, prefixes[i]))
-      return MEANING_OF(text + strlen(prefixes[i]), calls, text_starts_with);
+  FOR_EACH(prefixes, LENGTH_OF(prefixes), prefixe)
+    if (text_starts_with(text, *prefixe))
+      return MEANING_OF(text + strlen(*prefixe), calls, text_starts_with);
   return MEANING_OF(text, calls_of_others, text_starts_with);
 }
 

@@ -306,8 +306,8 @@ static void define_comms(struct building *b, u32 rank) {
     comm->parent = group->size == b->world_size ? 0 : 1;
   }
   if (trace->backend && strstr(trace->backend, "gloo") && !strstr(trace->backend, "nccl"))
-    for (u32 i = 0; i < n; i++)
-      comms[i].backend = TSCOPE_BACKEND_GLOO;
+    FOR_EACH_CHANGED(comms, n, one)
+      one->backend = TSCOPE_BACKEND_GLOO;
 }
 
 /* In messages the group rank of the other end is a number within the group, not within the job. */
@@ -398,17 +398,17 @@ static void add_captures(struct building *b) {
       VECTOR_PUSH(&b->events->captures, (struct interval){since, item->end});
     lane->since = lane->open ? lane->since : 0;
   }
-  for (u32 lane = 0; lane < trace->lanes.n; lane++)
-    if (lanes[lane].open)
-      VECTOR_PUSH(&b->events->captures, (struct interval){lanes[lane].since, trace->end});
+  FOR_EACH(lanes, trace->lanes.n, each)
+    if (each->open)
+      VECTOR_PUSH(&b->events->captures, (struct interval){each->since, trace->end});
 }
 
 static void add_items(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   bool engine = !has_profiler_steps(trace);
   i64 step_end = INT64_MIN;
-  for (u32 i = 0; i < trace->items.n; i++) {
-    const struct kineto_item *item = &trace->items.at[i];
+  FOR_EACH(trace->items.at, trace->items.n, one) {
+    const struct kineto_item *item = one;
     const struct kineto_name *name = kineto_item_name(trace, item);
     if (kineto_is_run(trace, item))
       add_run(b, item);

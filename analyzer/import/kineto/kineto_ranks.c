@@ -13,10 +13,9 @@
 static u32 rank_in_groups(const struct kineto_trace *trace) {
   const struct kineto_group *first = NULL;
   u32 found = INDEX_NONE, candidates = 0;
-  for (u32 g = 0; g < trace->groups.n; g++)
-    if (trace->groups.at[g].n_members &&
-        (!first || trace->groups.at[g].n_members < first->n_members))
-      first = &trace->groups.at[g];
+  FOR_EACH(trace->groups.at, trace->groups.n, each)
+    if (each->n_members && (!first || each->n_members < first->n_members))
+      first = each;
   for (u32 i = 0; first && i < first->n_members; i++) {
     bool everywhere = true;
     for (u32 g = 0; g < trace->groups.n && everywhere; g++) {

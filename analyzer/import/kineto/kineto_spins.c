@@ -71,8 +71,8 @@ static void find_blocking_copy(struct kineto_trace *trace, u32 call, struct inte
 void kineto_find_spins(struct kineto_trace *trace) {
   SCOPED kineto_calls calls = kineto_calls_index(trace);
   u32 n = trace->items.n;
-  for (u32 i = 0; i < n; i++) {
-    const struct kineto_item item = trace->items.at[i];
+  FOR_EACH(trace->items.at, n, one) {
+    const struct kineto_item item = *one;
     bool copies = item.kind == KINETO_ITEM_MEMCPY;
     u32 call =
         copies || notifies(trace, &item) ? kineto_call_of(&calls, item.correlation) : INDEX_NONE;

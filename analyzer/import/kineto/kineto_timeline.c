@@ -280,8 +280,8 @@ static void link_waits(struct timeline_making *m, const kineto_calls *calls) {
     else if (m->trace->items.at[i].kind == KINETO_ITEM_SPIN ||
              m->trace->items.at[i].kind == KINETO_ITEM_WORKER_WAIT)
       link_spin(m, calls, i);
-  for (u32 i = 0; i < m->edges.n; i++)
-    known[m->edges.at[i].to] = true;
+  FOR_EACH(m->edges.at, m->edges.n, edge)
+    known[edge->to] = true;
   for (u32 i = 0; i < m->timeline->n_spans; i++)
     if (m->timeline->spans[i].kind == SPAN_SYNC && !known[i])
       add_edge(m, find_releasing_span(m, i), i, EDGE_SYNC);
@@ -292,9 +292,9 @@ static void collect_intervals(const struct timeline_making *m, u32 kinds, struct
   const struct timeline *t = m->timeline;
   u32 n = TOTAL(u32, t->spans, t->n_spans, one, kinds >> one->kind & 1);
   out->at = arena_array(m->arena, n, sizeof(*out->at));
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (kinds >> t->spans[i].kind & 1)
-      intervals_append(out, t->spans[i].start, t->spans[i].end);
+  FOR_EACH(t->spans, t->n_spans, span)
+    if (kinds >> span->kind & 1)
+      intervals_append(out, span->start, span->end);
 }
 
 /* In a job without GPU the operators are the compute, except those that wait or communicate. */

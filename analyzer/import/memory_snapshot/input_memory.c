@@ -33,8 +33,8 @@ typedef VECTOR(struct memory_origin) origin_list;
 /* A name that does not say "rank" has one all the same if the files are numbered from 0. */
 static bool names_are_ranks(const struct input *inputs, u32 n) {
   u64 seen = 0;
-  for (u32 i = 0; i < n; i++) {
-    u32 number = rank_of_name(inputs[i].name);
+  FOR_EACH(inputs, n, input) {
+    u32 number = rank_of_name(input->name);
     if (number >= n || n > 64 || seen >> number & 1)
       return false;
     seen |= 1ull << number;
@@ -86,9 +86,9 @@ int load_memory_snapshot(struct import *import, const struct input *inputs, u32 
   struct model *model = import->model;
   u32 loaded = 0;
   int failure = 0;
-  for (u32 i = 0; i < n; i++) {
-    reading.input = &inputs[i];
-    int error = input_use_values(import, &inputs[i], BUDGET_PICKLED, read_snapshot, &reading);
+  FOR_EACH(inputs, n, input) {
+    reading.input = input;
+    int error = input_use_values(import, input, BUDGET_PICKLED, read_snapshot, &reading);
     loaded += error == 0;
     failure = error ? error : failure;
   }

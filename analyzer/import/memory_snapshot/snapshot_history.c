@@ -286,9 +286,9 @@ static void add_notes(const struct history_reading *reading) {
  * allocation in the recording was there before, and nothing else. */
 static void estimate_totals_at_end(struct memory_history *history) {
   i64 allocated = 0, reserved = 0, least_allocated = 0, least_reserved = 0;
-  for (u32 i = 0; i < history->n_events; i++) {
-    allocated = memory_add(allocated, memory_allocated_by(&history->events[i]));
-    reserved = memory_add(reserved, reserved_change(&history->events[i]));
+  FOR_EACH(history->events, history->n_events, event) {
+    allocated = memory_add(allocated, memory_allocated_by(event));
+    reserved = memory_add(reserved, reserved_change(event));
     least_allocated = MIN(allocated, least_allocated);
     least_reserved = MIN(reserved, least_reserved);
   }

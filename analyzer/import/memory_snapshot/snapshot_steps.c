@@ -68,8 +68,8 @@ static double kept_share(const struct memory_history *history) {
 /* Whether training steps were recorded, and not only one pass: an optimizer and a backward pass
  * exist only in training. */
 static bool has_training(const struct memory_history *history) {
-  for (u32 s = 0; s < history->n_sources; s++) {
-    enum allocation_category category = history->sources[s].category;
+  FOR_EACH(history->sources, history->n_sources, source) {
+    enum allocation_category category = source->category;
     if (category == ALLOCATION_OPTIMIZER || category == ALLOCATION_BACKWARD ||
         category == ALLOCATION_GRADIENTS)
       return true;
@@ -125,16 +125,16 @@ static bool repeats_inside_forward(const struct memory_history *history) {
   SCOPED u32 *counts = memory_zeroed(size_sum(history->n_frames, 1), sizeof(*counts));
   SCOPED bool *elsewhere = memory_zeroed(history->n_steps, sizeof(*elsewhere));
   u32 main = 0, within = 0;
-  for (u32 i = 0; i < history->n_events; i++)
-    if (is_allocation_of_step(&history->events[i])) {
-      u32 frame = outermost_forward(history, &history->events[i]);
+  FOR_EACH(history->events, history->n_events, item)
+    if (is_allocation_of_step(item)) {
+      u32 frame = outermost_forward(history, item);
       main = ++counts[frame] > counts[main] ? frame : main;
     }
-  for (u32 i = 0; i < history->n_events; i++)
-    if (is_allocation_of_step(&history->events[i]))
-      elsewhere[history->events[i].step] |= outermost_forward(history, &history->events[i]) != main;
-  for (u32 i = 0; i < history->n_steps; i++)
-    within += !elsewhere[i];
+  FOR_EACH(history->events, history->n_events, event)
+    if (is_allocation_of_step(event))
+      elsewhere[event->step] |= outermost_forward(history, event) != main;
+  FOR_EACH(elsewhere, history->n_steps, each)
+    within += !*each;
   return main && within >= history->n_steps / 2;
 }
 
@@ -142,8 +142,8 @@ static void clear_steps(struct memory_history *history) {
   history->n_steps = 0;
   history->steps_method = NULL;
   history->steps_are_certain = false;
-  for (u32 i = 0; i < history->n_events; i++)
-    history->events[i].step = -1;
+  FOR_EACH_CHANGED(history->events, history->n_events, event)
+    event->step = -1;
 }
 
 static void number_by_period(struct memory_history *history) {

@@ -150,11 +150,11 @@ static void add_frame(frame_list *frames, const struct value *value, struct aren
 }
 
 static void list_frames(const struct stacks *stacks, frame_list *frames, struct arena *arena) {
-  for (u32 s = 0; s < stacks->all.n; s++) {
-    const struct value_items *stack = stacks->all.at[s].frames;
-    for (u32 i = 0; i < stack->n; i++)
-      if (is_frame(&stack->at[i]))
-        add_frame(frames, &stack->at[i], arena);
+  FOR_EACH(stacks->all.at, stacks->all.n, each) {
+    const struct value_items *stack = each->frames;
+    FOR_EACH(stack->at, stack->n, one)
+      if (is_frame(one))
+        add_frame(frames, one, arena);
   }
 }
 
@@ -162,8 +162,8 @@ static struct memory_source describe(const struct value_items *stack, const fram
   const struct frame *best = NULL;
   bool in_backward = false;
   u32 role = PATTERNS, op = PATTERNS, rest = PATTERNS;
-  for (u32 i = 0; i < stack->n; i++) {
-    const struct frame *frame = find_frame(frames, &stack->at[i]);
+  FOR_EACH(stack->at, stack->n, each) {
+    const struct frame *frame = find_frame(frames, each);
     if (!frame)
       continue;
     role = MIN(frame->first[TIER_ROLE], role);

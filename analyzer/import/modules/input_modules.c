@@ -60,9 +60,9 @@ static const struct name *find_name(const struct name *names, u32 n, const char 
 static bool read_module(const struct value *value, struct arena *arena, struct module_stat *stat) {
   const char *name = value_text(value_get(value, "fqn"));
   *stat = (struct module_stat){.name = arena_text(arena, name), .parent = INDEX_NONE};
-  for (size_t i = 0; i < LENGTH_OF(numbers); i++) {
-    double number = value_number(value_get(value, numbers[i].key));
-    *(double *)((char *)stat + numbers[i].offset) = isfinite(number) ? number : NAN;
+  FOR_EACH(numbers, LENGTH_OF(numbers), one) {
+    double number = value_number(value_get(value, one->key));
+    *(double *)((char *)stat + one->offset) = isfinite(number) ? number : NAN;
   }
   return name != NULL;
 }
@@ -86,9 +86,9 @@ static void order_by_forward_pass(const struct value *root, struct module_tree *
     ordered[placed++] = stats->at[name->index];
     stats->at[name->index].name = NULL;
   }
-  for (u32 i = 0; i < n; i++)
-    if (stats->at[i].name)
-      ordered[placed++] = stats->at[i];
+  FOR_EACH(stats->at, n, one)
+    if (one->name)
+      ordered[placed++] = *one;
   stats->at = ordered;
 }
 

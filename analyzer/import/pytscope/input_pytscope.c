@@ -49,15 +49,15 @@ static void note_problems(struct model *model, const struct pytscope_run *run) {
 static u32 keep_one_per_rank(struct model *model, struct pytscope_run *runs, u32 n) {
   u32 kept = 0;
   SORT(runs, n, by_rank);
-  for (u32 i = 0; i < n; i++) {
-    bool again = kept && runs[kept - 1].rank == runs[i].rank;
+  FOR_EACH_CHANGED(runs, n, one) {
+    bool again = kept && runs[kept - 1].rank == one->rank;
     if (again) {
-      model_note(model, "%s is left out: it also has rank %u, like %s", runs[i].path, runs[i].rank,
+      model_note(model, "%s is left out: it also has rank %u, like %s", one->path, one->rank,
                  runs[kept - 1].path);
-      pytscope_run_free(&runs[i]);
+      pytscope_run_free(one);
     } else {
-      note_problems(model, &runs[i]);
-      runs[kept++] = runs[i];
+      note_problems(model, one);
+      runs[kept++] = *one;
     }
   }
   return kept;
@@ -116,9 +116,9 @@ static void make_ranks(struct model *model, const struct pytscope_run *runs, u32
 /* A kind of phase that no record of the rank has is unknown; one that some have is 0 in others. */
 static void fill_phases(struct model *model, u32 r, const struct pytscope_run *run) {
   bool has[PHASE_KINDS] = {false};
-  for (u32 i = 0; i < run->steps.n; i++)
+  FOR_EACH(run->steps.at, run->steps.n, each)
     for (u32 kind = 0; kind < PHASE_KINDS; kind++)
-      has[kind] |= run->steps.at[i].kinds[kind] != NS_UNKNOWN;
+      has[kind] |= each->kinds[kind] != NS_UNKNOWN;
   for (u32 s = 0; s < model->steps.n && s + model->steps.first < run->steps.n; s++) {
     const struct pytscope_step *step = &run->steps.at[s + model->steps.first];
     size_t cell = cell_of_step(model, s, r);
@@ -140,9 +140,8 @@ static void add_phases(struct import *import, const struct pytscope_run *runs, u
   struct model *model = import->model;
   size_t cells = (size_t)model->steps.n * model->n_ranks;
   model->phases = arena_array(import->arena, cells, sizeof(*model->phases));
-  for (size_t i = 0; i < cells; i++)
-    model->phases[i] =
-        (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
+  FOR_EACH_CHANGED(model->phases, cells, phase)
+    *phase = (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
   for (u32 r = 0; r < n; r++)
     fill_phases(model, r, &runs[r]);
   model->phase_method = "pytscope's phases";
@@ -163,10 +162,10 @@ static void build_model(struct import *import, const struct pytscope_run *runs, 
 static int read_all(struct import *import, const struct input *inputs, u32 n,
                     struct pytscope_run *runs, u32 *read) {
   int failure = 0;
-  for (u32 i = 0; i < n; i++) {
+  FOR_EACH(inputs, n, input) {
     struct pytscope_run *run = &runs[*read];
-    *run = (struct pytscope_run){.path = inputs[i].path, .values.arena = import->arena};
-    int error = input_use_bytes(import, &inputs[i], BUDGET_MEMORY, pytscope_run_read, run);
+    *run = (struct pytscope_run){.path = input->path, .values.arena = import->arena};
+    int error = input_use_bytes(import, input, BUDGET_MEMORY, pytscope_run_read, run);
     if (error)
       pytscope_run_free(run);
     *read += !error;
@@ -184,13 +183,13 @@ int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
   SCOPED struct pytscope_run *runs = memory_zeroed(n, sizeof(*runs));
   u32 read = 0, next = 0;
   int error = read_all(import, inputs, n, runs, &read);
-  for (u32 i = 0; i < read; i++)
-    if (!runs[i].rank_known)
-      runs[i].rank = next++;
+  FOR_EACH_CHANGED(runs, read, one)
+    if (!one->rank_known)
+      one->rank = next++;
   u32 kept = read ? keep_one_per_rank(model, runs, read) : 0;
   if (kept)
     build_model(import, runs, kept);
-  for (u32 i = 0; i < kept; i++)
-    pytscope_run_free(&runs[i]);
+  FOR_EACH_CHANGED(runs, kept, run)
+    pytscope_run_free(run);
   return error;
 }

@@ -46,8 +46,7 @@ static void read_record(struct pytscope_run *run, const struct value *record) {
   i64 number;
   struct pytscope_step step = {.end = ns_of(value_get(record, "timestamp")),
                                .attributed = NS_UNKNOWN};
-  for (int i = 0; i < PHASE_KINDS; i++)
-    step.kinds[i] = NS_UNKNOWN;
+  FILL(step.kinds, PHASE_KINDS, NS_UNKNOWN);
   if (step.end == NS_UNKNOWN || !value_integer(value_get(record, "step"), &number) || number < 0) {
     run->unreadable_lines++;
     return;

@@ -158,8 +158,8 @@ static void fill_table(u32 table[256]) {
 /* As TFRecord stores it, so that a checksum of checksums differs from them. */
 static u32 masked_sum(const u32 table[256], const u8 *bytes, u64 n) {
   u32 sum = UINT32_MAX;
-  for (u64 i = 0; i < n; i++)
-    sum = table[(sum ^ bytes[i]) & 0xff] ^ sum >> 8;
+  FOR_EACH(bytes, n, byte)
+    sum = table[(sum ^ *byte) & 0xff] ^ sum >> 8;
   sum = ~sum;
   return (sum >> 15 | sum << 17) + 0xa282ead8u;
 }

@@ -127,8 +127,8 @@ static void add_named_value(struct scalar_log *log, const struct value *object, 
   double number;
   if (!number_of(value_get(object, "value"), &number))
     return;
-  for (size_t i = 0; i < LENGTH_OF(keys); i++) {
-    const char *name = value_text(value_get(object, keys[i]));
+  FOR_EACH(keys, LENGTH_OF(keys), one) {
+    const char *name = value_text(value_get(object, *one));
     if (name && is_value(scalar_role_of(name))) {
       add_value(log, name, number, step);
       return;
@@ -181,8 +181,8 @@ static void read_text_line(struct scalar_log *log, char *line, size_t n) {
   n = scalar_line_clean(line, MIN(n, SCALAR_LINE_BYTES));
   if (!scalar_line_read(line, n, &read))
     return;
-  for (u32 i = 0; i < read.n; i++)
-    add_value(log, read.values[i].name, read.values[i].value, read.step);
+  FOR_EACH(read.values, read.n, one)
+    add_value(log, one->name, one->value, read.step);
 }
 
 static void read_json_line(struct scalar_log *log, char *line, size_t n) {
@@ -229,9 +229,9 @@ static char *next_cell(char **at, char *end, char separator) {
 
 static char separator_of(const char *line, size_t n) {
   static const char all[] = {',', '\t', ';'};
-  for (size_t i = 0; i < sizeof(all); i++)
-    if (memchr(line, all[i], n))
-      return all[i];
+  FOR_EACH(all, sizeof(all), one)
+    if (memchr(line, *one, n))
+      return *one;
   return ',';
 }
 

@@ -36,9 +36,9 @@ static struct settled_ranks find_settled(const struct known_summary *all, u32 n,
                                          struct arena *arena) {
   struct settled_ranks settled = {0};
   const struct known_summary *best = NULL;
-  for (u32 i = 0; i < n; i++)
-    if (all[i].entry.passes == 2 && (!best || summary_better(&all[i], best) == &all[i]))
-      best = &all[i];
+  FOR_EACH(all, n, one)
+    if (one->entry.passes == 2 && (!best || summary_better(one, best) == one))
+      best = one;
   SCOPED_ARENA struct arena scratch = {0};
   const u8 *bytes = best ? summary_read(best->path, &best->entry.found, &scratch) : NULL;
   if (bytes) {
@@ -61,11 +61,11 @@ static void choose_ranks(struct adding *adding, const struct known_summary *all,
   SCOPED u32 *late = memory_array(size_sum(n, 1), sizeof(*late));
   u32 n_late = 0;
   adding->ranks = memory_zeroed(size_sum(n, 1), sizeof(*adding->ranks));
-  for (u32 i = 0; i < n; i++)
-    if (!settled.n || settled_has(&settled, all[i].entry.rank))
-      adding->ranks[adding->n++].summary = &all[i];
+  FOR_EACH(all, n, one)
+    if (!settled.n || settled_has(&settled, one->entry.rank))
+      adding->ranks[adding->n++].summary = one;
     else
-      late[n_late++] = all[i].entry.rank;
+      late[n_late++] = one->entry.rank;
   note_ranks(adding->model, late, n_late,
              "came after the others were compared and left out of this report: run tscope reduce "
              "--with on every node again");
@@ -106,11 +106,11 @@ static void drop_bad(struct adding *adding) {
   note_bad(adding, true,
            "cannot be read: what is in the summary is not what this tscope writes; run tscope "
            "reduce again with the one that makes the report");
-  for (u32 i = 0; i < adding->n; i++)
-    if (adding->ranks[i].good)
-      adding->ranks[kept++] = adding->ranks[i];
+  FOR_EACH_CHANGED(adding->ranks, adding->n, rank)
+    if (rank->good)
+      adding->ranks[kept++] = *rank;
     else
-      rank_events_release(&adding->ranks[i].events);
+      rank_events_release(&rank->events);
   adding->n = kept;
 }
 
@@ -129,9 +129,9 @@ static void add_run(struct model *model, const struct run_facts *run) {
   if (run->marks_are)
     model_name_marks(model, arena_text(arena, run->marks_are));
   model->world_size = MAX(run->world_size, model->world_size);
-  for (u32 i = 0; i < run->n_notes; i++)
-    if (run->notes[i] && !has_note(model, run->notes[i]))
-      model_note(model, "%s", run->notes[i]);
+  FOR_EACH(run->notes, run->n_notes, note)
+    if (*note && !has_note(model, *note))
+      model_note(model, "%s", *note);
   if (run->began_realtime_ns &&
       (!model->began_realtime_ns || run->began_realtime_ns < model->began_realtime_ns))
     model->began_realtime_ns = run->began_realtime_ns;
@@ -141,8 +141,8 @@ static void add_run(struct model *model, const struct run_facts *run) {
 
 /* Each node counts the processes that it has. */
 static void add_attempts(struct model *model, const struct adding *adding) {
-  for (u32 i = 0; i < adding->n; i++) {
-    const struct run_facts *run = &adding->ranks[i].run;
+  FOR_EACH(adding->ranks, adding->n, rank) {
+    const struct run_facts *run = &rank->run;
     if (run->n_attempts && !model->attempts)
       model->attempts =
           arena_array(model_arena(model), model->n_attempts, sizeof(*model->attempts));
@@ -170,8 +170,8 @@ static void add_to_model(struct adding *adding) {
 
 static u64 stamp_of(const struct adding *adding) {
   u64 stamp = summary_stamp_begin(adding->options);
-  for (u32 i = 0; i < adding->n; i++)
-    stamp = summary_stamp_add(stamp, &adding->ranks[i].summary->entry);
+  FOR_EACH(adding->ranks, adding->n, rank)
+    stamp = summary_stamp_add(stamp, &rank->summary->entry);
   return stamp;
 }
 
@@ -181,8 +181,8 @@ static void note_unsettled(const struct adding *adding) {
   SCOPED u32 *ranks = memory_array(size_sum(adding->n, 1), sizeof(*ranks));
   u32 n_other = 0, n = 0, passes = 1, options = (u32)summary_stamp_begin(adding->options);
   u64 stamp = stamp_of(adding);
-  for (u32 i = 0; i < adding->n; i++) {
-    const struct summary_entry *entry = &adding->ranks[i].summary->entry;
+  FOR_EACH(adding->ranks, adding->n, rank) {
+    const struct summary_entry *entry = &rank->summary->entry;
     passes = MAX(entry->passes, passes);
     if (entry->options != options)
       other[n_other++] = entry->rank;
@@ -237,8 +237,8 @@ void summaries_add(struct model *model, const struct known_summary *all, u32 n,
   add_to_model(&adding);
   settle(&adding, source);
   source->traces = !source->inner || source->inner->flight;
-  for (u32 i = 0; i < adding.n; i++)
-    source->traces &= adding.ranks[i].run.traces;
+  FOR_EACH(adding.ranks, adding.n, rank)
+    source->traces &= rank->run.traces;
   model_set_imported(model, source, summary_source_release);
   model->timelines = &summary_timelines;
   free(adding.ranks);

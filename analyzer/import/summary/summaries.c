@@ -26,18 +26,18 @@ typedef VECTOR(struct known_summary) summary_list_of_files;
 static int list_files(const char *const *paths, u32 n, struct model *model,
                       summary_list_of_files *all, char *why, size_t why_bytes) {
   int error = -ENODATA;
-  for (u32 i = 0; i < n; i++) {
+  FOR_EACH(paths, n, path) {
     SCOPED struct summary_entry *entries = NULL;
     char problem[256];
     u32 n_entries;
-    int result = summary_list(paths[i], &entries, &n_entries, problem, sizeof(problem));
+    int result = summary_list(*path, &entries, &n_entries, problem, sizeof(problem));
     if (problem[0]) {
-      snprintf(why, why_bytes, "%s %s", paths[i], problem);
+      snprintf(why, why_bytes, "%s %s", *path, problem);
       model_note(model, "%s", why);
     }
     error = result == 0 ? 0 : error;
-    for (u32 k = 0; k < n_entries; k++)
-      VECTOR_PUSH(all, (struct known_summary){entries[k], paths[i]});
+    FOR_EACH(entries, n_entries, one)
+      VECTOR_PUSH(all, (struct known_summary){*one, *path});
   }
   return error;
 }
@@ -56,9 +56,9 @@ static void add_summary_file(void *user, const char *path) {
 u32 summary_files_in(const char *const *paths, u32 n_paths, struct arena *arena,
                      const char ***files) {
   struct summary_files found = {.arena = arena};
-  for (u32 i = 0; i < n_paths; i++)
-    if (folder_visit(paths[i], 0, add_summary_file, &found) < 0)
-      VECTOR_PUSH(&found.all, paths[i]);
+  FOR_EACH(paths, n_paths, one)
+    if (folder_visit(*one, 0, add_summary_file, &found) < 0)
+      VECTOR_PUSH(&found.all, *one);
   *files = VECTOR_KEPT(&found.all, arena);
   free(found.all.at);
   return found.all.n;
@@ -67,8 +67,8 @@ u32 summary_files_in(const char *const *paths, u32 n_paths, struct arena *arena,
 /* The run that began last; of those that began together, any, but always the same. */
 static u64 newest_run(const summary_list_of_files *all) {
   const struct summary_entry *newest = NULL;
-  for (u32 i = 0; i < all->n; i++) {
-    const struct summary_entry *entry = &all->at[i].entry;
+  FOR_EACH(all->at, all->n, one) {
+    const struct summary_entry *entry = &one->entry;
     if (!newest || entry->start > newest->start ||
         (entry->start == newest->start && entry->run > newest->run))
       newest = entry;

@@ -60,14 +60,14 @@ static void write_to(FILE *out, struct summary_made *made, u32 n) {
   struct summary_header header = {.layout = summary_layout(), .entries = n};
   memcpy(header.magic, SUMMARY_MAGIC, sizeof(header.magic));
   fwrite(&header, sizeof(header), 1, out);
-  for (u32 i = 0; i < n; i++) {
-    place_part(&made[i].entry.facts, made[i].facts, out);
-    place_part(&made[i].entry.found, made[i].found, out);
-    made[i].entry.check = check_of(&made[i].entry);
+  FOR_EACH_CHANGED(made, n, each) {
+    place_part(&each->entry.facts, each->facts, out);
+    place_part(&each->entry.found, each->found, out);
+    each->entry.check = check_of(&each->entry);
   }
   header.table = (u64)ftello(out);
-  for (u32 i = 0; i < n; i++)
-    fwrite(&made[i].entry, sizeof(made[i].entry), 1, out);
+  FOR_EACH(made, n, one)
+    fwrite(&one->entry, sizeof(one->entry), 1, out);
   fseeko(out, 0, SEEK_SET);
   fwrite(&header, sizeof(header), 1, out);
 }

@@ -188,9 +188,9 @@ static const char *unreachable(const struct model *model, u32 rank) {
 
 void summary_source_release(void *source) {
   const struct summary_source *of = source;
-  for (u32 r = 0; r < of->n_ranks; r++) {
-    rank_events_release(&of->trace_of[r].events);
-    arena_release(&of->trace_of[r].texts);
+  FOR_EACH_CHANGED(of->trace_of, of->n_ranks, one) {
+    rank_events_release(&one->events);
+    arena_release(&one->texts);
   }
 }
 

@@ -31,9 +31,9 @@ static void find_host_begins(struct pauses *pauses) {
   const struct rank_events *events = pauses->events;
   for (u32 s = 0; s < model->steps.n; s++)
     pauses->begin[s] = model->steps.host_begin[cell_of_step(model, s, pauses->rank)];
-  for (u32 i = 0; i < events->calls.n; i++) {
-    i32 step = model->arrivals[events->calls.at[i].arrival].step;
-    i64 end = events->calls.at[i].end;
+  FOR_EACH(events->calls.at, events->calls.n, each) {
+    i32 step = model->arrivals[each->arrival].step;
+    i64 end = each->end;
     if (step >= 0 && (u32)step + 1 < model->steps.n && end != NS_UNKNOWN)
       pauses->begin[step + 1] = end;
   }

@@ -104,8 +104,8 @@ static void add_ranks_to_model(struct loading *loading) {
   while (n < processes->n && !processes->at[n].left_out)
     n++;
   model_make_ranks(model, n);
-  for (u32 i = 0; i < processes->notes.n; i++)
-    model_note(model, "%s", processes->notes.at[i]);
+  FOR_EACH(processes->notes.at, processes->notes.n, note)
+    model_note(model, "%s", *note);
   for (u32 r = 0; r < n; r++) {
     struct process *process = &processes->at[r];
     model->ranks[r] = describe_rank(process, model_arena(model));
@@ -202,10 +202,10 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
 static void note_strays(struct model *model, const struct trace_runs *runs) {
   const struct trace_entry *stray = NULL;
   u32 n = 0;
-  for (u32 i = 0; i < runs->n_runs; i++)
-    if (runs->runs[i].n_readable == 0) {
-      stray = stray ? stray : runs->runs[i].entries;
-      n += runs->runs[i].n_entries;
+  FOR_EACH(runs->runs, runs->n_runs, one)
+    if (one->n_readable == 0) {
+      stray = stray ? stray : one->entries;
+      n += one->n_entries;
     }
   if (n == 1)
     model_note(model, "%s %s: whether it is of this run is not known", stray->path, stray->problem);
@@ -292,10 +292,10 @@ int trace_read_again(const struct model *model, u32 rank, struct kernel_names *k
 
 static bool has_repeated_rank(const struct trace_run *run) {
   for (u32 i = 0; i < run->n_entries; i++)
-    for (u32 k = 0; k < i; k++)
-      if (!run->entries[i].problem && !run->entries[k].problem &&
+    FOR_EACH(run->entries, i, entry)
+      if (!run->entries[i].problem && !entry->problem &&
           run->entries[i].header.rank != TSCOPE_UNKNOWN_RANK &&
-          run->entries[i].header.rank == run->entries[k].header.rank)
+          run->entries[i].header.rank == entry->header.rank)
         return true;
   return false;
 }
@@ -305,8 +305,8 @@ static bool may_lack_ranks(const struct trace_runs *runs, u32 number,
                            const struct processes *processes) {
   const struct trace_run *run = &runs->runs[number];
   u32 world = 0;
-  for (u32 i = 0; i < processes->n; i++)
-    world = MAX(processes->at[i].entry->header.world_size, world);
+  FOR_EACH(processes->at, processes->n, process)
+    world = MAX(process->entry->header.world_size, world);
   if (world && world <= run->n_readable)
     return false;
   for (u32 r = 0; r < runs->n_runs; r++)
@@ -325,14 +325,14 @@ static void list_job(struct trace_job *job, const struct processes *processes,
       arena_array(arena, size_sum(run->n_entries, processes->n), sizeof(*job->files.entries));
   job->attempt_of =
       arena_array(arena, size_sum(run->n_entries, processes->n), sizeof(*job->attempt_of));
-  for (u32 i = 0; i < processes->n; i++) {
-    job->attempt_of[job->files.n_entries] = processes->at[i].attempt;
-    job->files.entries[job->files.n_entries++] = *processes->at[i].entry;
+  FOR_EACH(processes->at, processes->n, process) {
+    job->attempt_of[job->files.n_entries] = process->attempt;
+    job->files.entries[job->files.n_entries++] = *process->entry;
   }
   job->files.n_readable = processes->n;
-  for (u32 i = 0; i < run->n_entries; i++)
-    if (run->entries[i].problem)
-      job->files.entries[job->files.n_entries++] = run->entries[i];
+  FOR_EACH(run->entries, run->n_entries, entry)
+    if (entry->problem)
+      job->files.entries[job->files.n_entries++] = *entry;
 }
 
 /* Reading the files is only worth it for ranks that are there twice, or not at all. */
@@ -344,8 +344,8 @@ void trace_job_find(struct trace_job *job, const struct trace_runs *runs, u32 nu
       .files = *run, .attempts = 1, .with = arena_array(arena, runs->n_runs, sizeof(*job->with))};
   processes_list(&processes, run, arena);
   if (has_repeated_rank(run) || may_lack_ranks(runs, number, &processes)) {
-    for (u32 i = 0; i < processes.n; i++)
-      process_read(&processes.at[i], NULL);
+    FOR_EACH_CHANGED(processes.at, processes.n, process)
+      process_read(process, NULL);
     processes_drop_unread(&processes);
     processes_find_ranks(&processes);
     job->attempts = processes_add_other_runs(&processes, runs, run, job->with);

@@ -233,12 +233,12 @@ static void sort_events(struct memory_collecting *collecting) {
   SORT(collecting->events.at, n, by_time);
   history->events = arena_array(collecting->arena, n, sizeof(*history->events));
   collecting->stacks = arena_array(&collecting->scratch, n, sizeof(*collecting->stacks));
-  for (u32 i = 0; i < n; i++) {
-    const struct memory_event *event = &collecting->events.at[i].event;
+  FOR_EACH(collecting->events.at, n, one) {
+    const struct memory_event *event = &one->event;
     bool detail = event->kind != MEMORY_MARK && event->kind != MEMORY_OUT_OF_MEMORY;
     if (detail && event->time < collecting->ring_begin)
       continue;
-    collecting->stacks[history->n_events] = collecting->events.at[i].stack;
+    collecting->stacks[history->n_events] = one->stack;
     history->events[history->n_events++] = *event;
   }
 }
@@ -297,9 +297,8 @@ static void number_steps(struct memory_collecting *collecting) {
   const struct steps *steps = &collecting->model->steps;
   if (!steps->n)
     return;
-  for (u32 i = 0; i < history->n_events; i++)
-    history->events[i].step =
-        model_step_at(collecting->model, collecting->device->rank, history->events[i].time);
+  FOR_EACH_CHANGED(history->events, history->n_events, event)
+    event->step = model_step_at(collecting->model, collecting->device->rank, event->time);
   history->n_steps = steps->n;
   history->steps_method = steps->method;
   history->steps_are_certain = !steps->by_pattern;

@@ -249,8 +249,7 @@ static void update_longest(struct flight_making *m, i64 start, i64 end) {
 /* Calls of a communicator end in order, so if one is done, those before it are too. */
 static void complete_earlier(struct flight_making *m, u32 rank, i64 *newest) {
   const struct flight_rank *to = &m->flight->ranks[m->rank_of[rank]];
-  for (u32 i = 0; i < m->model->n_comms; i++)
-    newest[i] = SEQ_UNKNOWN;
+  FILL(newest, m->model->n_comms, SEQ_UNKNOWN);
   for (u32 i = to->n_calls; i-- > 0;) {
     struct flight_call *call = &m->flight->calls[to->first_call + i];
     if (call->message)
@@ -290,8 +289,8 @@ static void add_calls_of_rank(struct flight_making *m, u32 rank, bool *waited_fo
     waited_for[wait->call - first] |= wait->end == NS_UNKNOWN;
     wait_over[wait->call - first] |= wait->end != NS_UNKNOWN;
   }
-  for (u32 i = 0; i < events->runs.n; i++)
-    update_longest(m, events->runs.at[i].start, events->runs.at[i].end);
+  FOR_EACH(events->runs.at, events->runs.n, run)
+    update_longest(m, run->start, run->end);
   for (u32 i = first; i < events->calls.n; i++) {
     update_longest(m, events->calls.at[i].start, events->calls.at[i].end);
     add_call(m, rank, i, waited_for[i - first], wait_over[i - first]);
@@ -344,9 +343,9 @@ static void ignore_recent_calls(struct flight_making *m) {
   i64 age = m->end - oldest;
   if (age >= HELD_UP_NS && age >= HELD_UP_RATIO * m->longest)
     return;
-  for (u32 i = 0; i < flight->n_calls; i++)
-    if (flight->calls[i].state != FLIGHT_COMPLETED)
-      flight->calls[i].state = FLIGHT_CALLED;
+  FOR_EACH_CHANGED(flight->calls, flight->n_calls, each)
+    if (each->state != FLIGHT_COMPLETED)
+      each->state = FLIGHT_CALLED;
 }
 
 const struct flight_record *trace_flight_record(const struct model *model, struct arena *arena) {

@@ -14,9 +14,9 @@ static const struct rank_stall *stall_of(const struct model *model, u32 r) {
   const struct rank *rank = &model->ranks[r];
   const struct rank_events *events = model_events(model, r);
   const struct rank_stall *last = NULL;
-  for (u32 i = 0; i < rank->n_stalls; i++)
-    if (rank->stalls[i].what == TSCOPE_STALL_NOTHING_MOVED)
-      last = &rank->stalls[i];
+  FOR_EACH(rank->stalls, rank->n_stalls, one)
+    if (one->what == TSCOPE_STALL_NOTHING_MOVED)
+      last = one;
   for (u32 i = 0; last && last->end != NS_UNKNOWN && i < events->calls.n; i++)
     if (events->calls.at[i].start > last->end)
       last = NULL;

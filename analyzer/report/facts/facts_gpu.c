@@ -41,10 +41,10 @@ static void put_idle(struct facts *to, const struct gpu_timeline_result *gpu) {
   if (!(gpu->idle_ms > 0))
     return;
   fact_label(to, "idle while");
-  for (unsigned i = 0; i < LENGTH_OF(causes); i++)
-    if (causes[i].ms > 0)
-      fact_item(to, TONE_PLAIN, "%s %s (%s)", causes[i].name, duration_ms(causes[i].ms).text,
-                percent(causes[i].ms / gpu->idle_ms).text);
+  FOR_EACH(causes, LENGTH_OF(causes), cause)
+    if (cause->ms > 0)
+      fact_item(to, TONE_PLAIN, "%s %s (%s)", cause->name, duration_ms(cause->ms).text,
+                percent(cause->ms / gpu->idle_ms).text);
 }
 
 static void put_launches(struct facts *to, const struct results *results) {

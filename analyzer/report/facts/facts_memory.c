@@ -31,8 +31,8 @@ static void put_device(struct facts *to, const struct memory_result *memory) {
   fact_item(to, TONE_PLAIN, "%s", plural(memory->events, "event").text);
   if (memory->lost > 0)
     fact_item(to, TONE_WARNING, "%s more are lost", count_of(memory->lost).text);
-  for (u32 i = 0; i < memory->n_notes; i++)
-    fact_line(to, "", TONE_DIM, "%s", memory->notes[i]);
+  FOR_EACH(memory->notes, memory->n_notes, note)
+    fact_line(to, "", TONE_DIM, "%s", *note);
 }
 
 static void put_peak(struct facts *to, const struct memory_result *memory) {

@@ -42,8 +42,8 @@ void gate_print(struct gate *gate, bool github) {
     if (github && !check->passed)
       print_annotation(gate, check);
   }
-  for (u32 i = 0; i < gate->ignored.n; i++)
-    print_problem(program, "gate: ignored %s", gate->ignored.at[i]);
+  FOR_EACH(gate->ignored.at, gate->ignored.n, one)
+    print_problem(program, "gate: ignored %s", *one);
   print_problem(program, "gate: %s, %u of %u checks failed", gate->n_failed ? "FAILED" : "passed",
                 gate->n_failed, gate->checks.n);
 }
@@ -80,8 +80,8 @@ int gate_write_junit(struct gate *gate, const struct results *results, const cha
           gate->checks.n, gate->n_failed);
   put_xml(gate, file.out, results->model->run ? results->model->run : "run");
   fputs("\">\n", file.out);
-  for (u32 i = 0; i < gate->checks.n; i++)
-    put_case(gate, &gate->checks.at[i], file.out);
+  FOR_EACH(gate->checks.at, gate->checks.n, check)
+    put_case(gate, check, file.out);
   if (gate->ignored.n)
     fputs("    <system-out>", file.out);
   for (u32 i = 0; i < gate->ignored.n; i++) {

@@ -64,8 +64,8 @@ static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) 
                                       "kind",  "name",   "category", "launch"};
   json_t *columns[COLUMNS]; /* small whole numbers */
   json_t *members = json_array(), *sizes = json_array(), *spans = json_object();
-  for (u32 c = 0; c < COLUMNS; c++)
-    columns[c] = json_array();
+  FOR_EACH_CHANGED(columns, COLUMNS, column)
+    *column = json_array();
   i64 before = picture->scope->begin;
   u32 room = (u32)(2 * MOST_PIECES / picture->scope->n_ranks);
   u32 first = rank->n_spans > room ? rank->n_spans - room : 0;

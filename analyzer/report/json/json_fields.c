@@ -148,9 +148,9 @@ static json_t *make_clocks(const struct results *results, const void *row) {
 static json_t *make_stragglers(const struct results *results, const void *row) {
   (void)row;
   json_t *list = json_array();
-  for (u32 i = 0; i < results->n_ranks; i++)
-    if (results->ranks[i].straggler)
-      json_array_append_new(list, json_integer(results->ranks[i].rank));
+  FOR_EACH(results->ranks, results->n_ranks, rank)
+    if (rank->straggler)
+      json_array_append_new(list, json_integer(rank->rank));
   return list;
 }
 

@@ -63,9 +63,9 @@ static void list_work(struct writing *w) {
   const struct shown_rank *rank = w->rank;
   u32 n = 0;
   w->work_of = arena_array(&w->arena, rank->n_spans, sizeof(u32));
-  for (u32 i = 0; i < rank->n_spans; i++)
-    if (rank->spans[i].launch != INDEX_NONE) {
-      w->work_of[rank->spans[i].launch]++;
+  FOR_EACH(rank->spans, rank->n_spans, span)
+    if (span->launch != INDEX_NONE) {
+      w->work_of[span->launch]++;
       n++;
     }
   w->work = arena_array(&w->arena, n, sizeof(u32));
@@ -313,9 +313,9 @@ static const char *process_name(struct writing *w, const char *run) {
   const char *parts[] = {rank->host, rank->device, rank->why_empty};
   if (run)
     name = arena_printf(arena, "%s · %s", run, name);
-  for (u32 i = 0; i < LENGTH_OF(parts); i++)
-    if (parts[i])
-      name = arena_printf(arena, "%s · %s", name, parts[i]);
+  FOR_EACH(parts, LENGTH_OF(parts), part)
+    if (*part)
+      name = arena_printf(arena, "%s · %s", name, *part);
   return name;
 }
 
@@ -346,10 +346,10 @@ int perfetto_rank(struct perfetto_trace *trace, const struct shown_scope *scope,
   list_work(&w);
   for (u32 i = 0; i < rank->n_spans && !trace->error; i++)
     write_span(&w, i);
-  for (u32 i = 0; i < w.first_track[rank->n_lanes]; i++) {
+  FOR_EACH_CHANGED(w.tracks, w.first_track[rank->n_lanes], track) {
     if (!trace->error)
-      close_until(&w, &w.tracks[i], INT64_MAX);
-    free(w.tracks[i].ends.at);
+      close_until(&w, track, INT64_MAX);
+    free(track->ends.at);
   }
   if (!trace->error)
     write_counters(&w);

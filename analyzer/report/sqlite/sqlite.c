@@ -29,8 +29,8 @@ static void mark_shown(struct sqlite_run *run) {
   const struct model *model = run->scope.results->model;
   run->shown_steps = arena_array(&run->scope.arena, model->steps.n, sizeof(bool));
   run->shown_ranks = arena_array(&run->scope.arena, model->n_ranks, sizeof(bool));
-  for (u32 i = 0; i < run->scope.n_steps; i++)
-    run->shown_steps[run->scope.steps[i].step] = true;
+  FOR_EACH(run->scope.steps, run->scope.n_steps, step)
+    run->shown_steps[step->step] = true;
   for (u32 i = 0; i < run->scope.n_ranks && run->scope.source == SHOWN_TIMELINES; i++)
     run->shown_ranks[run->scope.ranks[i]] = true;
 }

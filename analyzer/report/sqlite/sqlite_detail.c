@@ -121,8 +121,8 @@ static int write_rank(void *user, const struct shown_rank *rank) {
 }
 
 static int write_path(void *user, const struct shown_path *path) {
-  for (u32 i = 0; i < path->n; i++)
-    sqlite_put_critical_path(user, path->step, &path->stretches[i]);
+  FOR_EACH(path->stretches, path->n, stretch)
+    sqlite_put_critical_path(user, path->step, stretch);
   return 0;
 }
 

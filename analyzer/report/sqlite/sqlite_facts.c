@@ -126,24 +126,24 @@ static void write_memory_stacks(struct sqlite_run *run) {
 
 static void write_results(struct sqlite_run *run) {
   const struct results *r = run->scope.results;
-  for (u32 i = 0; i < r->n_kernels; i++)
-    sqlite_put_kernels(run, &r->kernels[i]);
-  for (u32 i = 0; i < r->n_operators; i++)
-    sqlite_put_operators(run, &r->operators[i]);
-  for (u32 i = 0; i < r->n_operator_kernels; i++)
-    sqlite_put_operator_kernels(run, &r->operator_kernels[i]);
-  for (u32 i = 0; i < r->n_operator_sequences; i++)
-    sqlite_put_operator_sequences(run, &r->operator_sequences[i]);
-  for (u32 i = 0; i < r->n_kernels_over_ranks; i++)
-    for (u32 k = 0; k < r->kernels_over_ranks[i].n_values; k++)
-      sqlite_put_kernels_over_ranks(run, &r->kernels_over_ranks[i], k);
+  FOR_EACH(r->kernels, r->n_kernels, kernel)
+    sqlite_put_kernels(run, kernel);
+  FOR_EACH(r->operators, r->n_operators, operator)
+    sqlite_put_operators(run, operator);
+  FOR_EACH(r->operator_kernels, r->n_operator_kernels, operator_kernel)
+    sqlite_put_operator_kernels(run, operator_kernel);
+  FOR_EACH(r->operator_sequences, r->n_operator_sequences, operator_sequence)
+    sqlite_put_operator_sequences(run, operator_sequence);
+  FOR_EACH(r->kernels_over_ranks, r->n_kernels_over_ranks, kernels_over_rank)
+    for (u32 k = 0; k < kernels_over_rank->n_values; k++)
+      sqlite_put_kernels_over_ranks(run, kernels_over_rank, k);
   write_memory_stacks(run);
-  for (u32 i = 0; i < r->lines.n_at; i++)
-    sqlite_put_lines(run, &r->lines.at[i]);
-  for (u32 i = 0; i < r->model->n_scalars; i++)
-    sqlite_put_scalars(run, &r->model->scalars[i]);
-  for (u32 i = 0; i < r->n_budget; i++)
-    sqlite_put_budget(run, &r->budget[i]);
+  FOR_EACH(r->lines.at, r->lines.n_at, line)
+    sqlite_put_lines(run, line);
+  FOR_EACH(r->model->scalars, r->model->n_scalars, scalar)
+    sqlite_put_scalars(run, scalar);
+  FOR_EACH(r->budget, r->n_budget, one)
+    sqlite_put_budget(run, one);
   for (u32 i = 0; i < r->n_findings; i++) {
     sqlite_put_findings(run, i + 1, &r->findings[i]);
     for (u32 k = 0; k < r->findings[i].n_ranks; k++)

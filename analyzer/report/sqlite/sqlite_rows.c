@@ -24,8 +24,8 @@ static i64 sqlite_collective_id(const struct sqlite_run *run, u32 collective) {
 
 static i64 sqlite_lost(const struct rank *rank) {
   u64 lost = 0;
-  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
-    lost += rank->lost[i];
+  FOR_EACH(rank->lost, TSCOPE_LOSS_REASONS, one)
+    lost += *one;
   return (i64)lost;
 }
 

@@ -25,14 +25,14 @@ void meter_stack(struct pen *pen, const struct meter_part *parts, unsigned n, do
                  unsigned columns) {
   double sum = 0;
   unsigned drawn = 0;
-  for (unsigned i = 0; i < n; i++) {
-    double share = parts[i].value / whole;
+  FOR_EACH(parts, n, part) {
+    double share = part->value / whole;
     if (isnan(share) || share <= 0)
       continue;
     sum += share;
     unsigned until = (unsigned)lround(fmin(sum, 1) * columns);
     if (until > drawn)
-      pen_repeat(pen, parts[i].style, pen->utf8 ? parts[i].glyph : parts[i].ascii, until - drawn);
+      pen_repeat(pen, part->style, pen->utf8 ? part->glyph : part->ascii, until - drawn);
     drawn = MAX(until, drawn);
   }
 }

@@ -26,8 +26,8 @@ static size_t place_bytes(const char *text, size_t bytes, size_t *file) {
 
 /* The whole name of a file, of which the report shows the end. */
 static const char *whole_name(const struct results *results, const char *name, size_t bytes) {
-  for (u32 i = 0; i < results->lines.n_at; i++) {
-    const char *file = results->lines.at[i].file;
+  FOR_EACH(results->lines.at, results->lines.n_at, line) {
+    const char *file = line->file;
     size_t length = file ? strlen(file) : 0;
     if (length >= bytes && *file == '/' && memcmp(file + length - bytes, name, bytes) == 0 &&
         (length == bytes || file[length - bytes - 1] == '/'))

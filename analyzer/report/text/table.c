@@ -60,9 +60,9 @@ struct time_unit {
 static struct time_unit pick_unit(const struct table *table, const void *rows, unsigned n) {
   static const struct time_unit units[] = {{1e3, "s", 0}, {1, "ms", 0}, {1e-3, "µs", 0}};
   double most = NAN;
-  for (unsigned i = 0; i < table->n_columns; i++)
-    if (table->columns[i].kind == COLUMN_MS)
-      most = fmax(most, largest(table, rows, n, &table->columns[i]));
+  FOR_EACH(table->columns, table->n_columns, column)
+    if (column->kind == COLUMN_MS)
+      most = fmax(most, largest(table, rows, n, column));
   return most >= 1e3 ? units[0] : most >= 0.1 || isnan(most) ? units[1] : units[2];
 }
 
@@ -150,9 +150,9 @@ static void fill_cells(const struct pen *pen, const struct table *table, const v
 
 static unsigned total_width(const struct ready *columns, unsigned n) {
   unsigned total = 0;
-  for (unsigned i = 0; i < n; i++)
-    if (columns[i].shown)
-      total += columns[i].width + (total ? GAP : 0);
+  FOR_EACH(columns, n, column)
+    if (column->shown)
+      total += column->width + (total ? GAP : 0);
   return total;
 }
 
@@ -168,26 +168,26 @@ static void fit_columns(struct ready *columns, unsigned n, unsigned room) {
   for (;;) {
     unsigned least = total_width(columns, n);
     struct ready *victim = NULL;
-    for (unsigned i = 0; i < n; i++) {
-      const struct column *column = columns[i].column;
-      least -= shrinkable_width(&columns[i]);
-      if (columns[i].shown && column->drop && (!victim || column->drop > victim->column->drop))
-        victim = &columns[i];
+    FOR_EACH_CHANGED(columns, n, item) {
+      const struct column *column = item->column;
+      least -= shrinkable_width(item);
+      if (item->shown && column->drop && (!victim || column->drop > victim->column->drop))
+        victim = item;
     }
     if (least <= room || !victim)
       break;
     victim->shown = false;
   }
-  for (unsigned i = 0; i < n; i++) {
-    unsigned total = total_width(columns, n), spare = shrinkable_width(&columns[i]);
+  FOR_EACH_CHANGED(columns, n, each) {
+    unsigned total = total_width(columns, n), spare = shrinkable_width(each);
     if (total > room)
-      columns[i].width -= MIN(spare, total - room);
+      each->width -= MIN(spare, total - room);
   }
-  for (unsigned i = 0; i < n; i++) {
+  FOR_EACH_CHANGED(columns, n, one) {
     unsigned total = total_width(columns, n);
-    if (columns[i].shown && columns[i].column->kind == COLUMN_BAR && total < room) {
-      unsigned width = columns[i].width + room - total;
-      columns[i].width = MIN(width, BAR_MOST);
+    if (one->shown && one->column->kind == COLUMN_BAR && total < room) {
+      unsigned width = one->width + room - total;
+      one->width = MIN(width, BAR_MOST);
     }
   }
 }
@@ -195,8 +195,8 @@ static void fit_columns(struct ready *columns, unsigned n, unsigned room) {
 /* Whether texts of a column would look the same if they were cut at their ends. */
 static bool ends_differ(const struct pen *pen, const struct ready *one, unsigned n) {
   for (unsigned a = 0; a < n && one->column->kind == COLUMN_TEXT && one->shown; a++)
-    for (unsigned b = 0; b < a; b++)
-      if (pen_cut_alike(pen, one->cells[a], one->cells[b], one->width))
+    FOR_EACH(one->cells, a, cell)
+      if (pen_cut_alike(pen, one->cells[a], *cell, one->width))
         return true;
   return false;
 }
@@ -245,15 +245,15 @@ void table_print(struct pen *pen, const struct table *table, const void *rows, u
     fill_cells(pen, table, rows, n_rows, unit, &columns[i]);
   }
   fit_columns(columns, table->n_columns, pen->width - INDENT);
-  for (unsigned i = 0; i < table->n_columns; i++)
-    columns[i].middle = ends_differ(pen, &columns[i], n_rows);
+  FOR_EACH_CHANGED(columns, table->n_columns, one)
+    one->middle = ends_differ(pen, one, n_rows);
   for (int row = -1; row < (int)n_rows; row++)
     print_row(pen, table, columns, rows, row);
 
-  for (unsigned i = 0; i < table->n_columns; i++) {
-    for (unsigned row = 0; columns[i].cells && row < n_rows; row++)
-      free(columns[i].cells[row]);
-    free(columns[i].cells);
-    free(columns[i].title);
+  FOR_EACH(columns, table->n_columns, column) {
+    for (unsigned row = 0; column->cells && row < n_rows; row++)
+      free(column->cells[row]);
+    free(column->cells);
+    free(column->title);
   }
 }

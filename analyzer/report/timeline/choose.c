@@ -41,8 +41,8 @@ const char *const shown_reason_words[] = {
 
 static void add_step(struct shown_scope *scope, u32 step, enum shown_reason why) {
   u32 at = scope->n_steps;
-  for (u32 i = 0; i < scope->n_steps; i++)
-    if (scope->steps[i].step == step)
+  FOR_EACH(scope->steps, scope->n_steps, one)
+    if (one->step == step)
       return;
   for (; at > 0 && scope->steps[at - 1].step > step; at--)
     scope->steps[at] = scope->steps[at - 1];
@@ -202,10 +202,10 @@ static void cut_run(struct choosing *c) {
 static void find_bounds(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   bool any = false;
-  for (u32 i = 0; i < scope->n_steps; i++)
-    for (u32 k = 0; k < scope->n_ranks; k++) {
+  FOR_EACH(scope->steps, scope->n_steps, step)
+    FOR_EACH(scope->ranks, scope->n_ranks, rank) {
       struct window window;
-      if (!analysis_window(c->results->analysis, scope->ranks[k], scope->steps[i].step, &window))
+      if (!analysis_window(c->results->analysis, *rank, step->step, &window))
         continue;
       scope->begin = any ? MIN(window.begin, scope->begin) : window.begin;
       scope->end = any ? MAX(window.end, scope->end) : window.end;
@@ -236,10 +236,9 @@ static void describe_left_out(struct choosing *c) {
               n, scope->n_ranks);
   if (!scope->request.steps_requested && scope->n_steps && scope->n_steps < steps) {
     const char *list = "";
-    for (u32 i = 0; i < scope->n_steps; i++)
-      list = arena_list(&scope->arena, list, ", ", "%u (%s)",
-                        c->model->steps.first + scope->steps[i].step,
-                        shown_reason_words[scope->steps[i].why]);
+    FOR_EACH(scope->steps, scope->n_steps, one)
+      list = arena_list(&scope->arena, list, ", ", "%u (%s)", c->model->steps.first + one->step,
+                        shown_reason_words[one->why]);
     leave_out(c, "Of %u steps, %u %s shown: %s; --steps selects others.", steps, scope->n_steps,
               scope->n_steps == 1 ? "is" : "are", list);
   }

@@ -124,31 +124,31 @@ static i64 queued_since(const struct rank_lanes *l, const struct span *span) {
 /* Of each lane, in the order in which work began; in `times`, which has room for all. */
 static void fill_queues(const struct rank_lanes *l, struct queue *queues, i64 *times) {
   const struct timeline *t = l->timeline;
-  for (u32 i = 0; i < t->n_spans; i++)
-    queues[t->spans[i].lane].n += SPAN_ON_DEVICE(t->spans[i].kind);
+  FOR_EACH(t->spans, t->n_spans, one)
+    queues[one->lane].n += SPAN_ON_DEVICE(one->kind);
   for (u32 lane = 0; lane < t->n_lanes; lane++) {
     queues[lane].called = times;
     queues[lane].begun = times + queues[lane].n;
     times += 2 * (size_t)queues[lane].n;
     queues[lane].n = 0;
   }
-  for (u32 i = 0; i < t->n_spans; i++) {
-    struct queue *queue = &queues[t->spans[i].lane];
-    i64 called = queued_since(l, &t->spans[i]);
+  FOR_EACH(t->spans, t->n_spans, span) {
+    struct queue *queue = &queues[span->lane];
+    i64 called = queued_since(l, span);
     if (called == NS_UNKNOWN)
       continue;
     queue->called[queue->n] = called;
-    queue->begun[queue->n++] = t->spans[i].start;
+    queue->begun[queue->n++] = span->start;
   }
 }
 
 /* Up first, so that it never falls below 0. */
 static u32 merge_queue(const struct queue *queue, struct change *changes) {
   u32 n = 0, up = 0;
-  for (u32 down = 0; down < queue->n; down++) {
-    for (; up < queue->n && queue->called[up] <= queue->begun[down]; up++)
+  FOR_EACH(queue->begun, queue->n, one) {
+    for (; up < queue->n && queue->called[up] <= *one; up++)
       changes[n++] = (struct change){queue->called[up], 1};
-    changes[n++] = (struct change){queue->begun[down], -1};
+    changes[n++] = (struct change){*one, -1};
   }
   return n;
 }
@@ -234,8 +234,8 @@ static void count_memcpys(struct rank_lanes *l) {
   }
   SCOPED struct change *changes =
       memory_array(size_sum(size_product(2, copies), 1), sizeof(*changes));
-  for (u32 i = 0; i < directions.n; i++)
-    count_bandwidth(l, directions.at[i], changes);
+  FOR_EACH(directions.at, directions.n, direction)
+    count_bandwidth(l, *direction, changes);
 }
 
 static void count_history(struct rank_lanes *l, const struct memory_history *history) {

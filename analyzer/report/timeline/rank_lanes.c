@@ -24,8 +24,8 @@ static void list_windows(struct rank_lanes *l) {
   if (scope->n_steps == 0)
     l->windows[l->n_windows++] =
         (struct rank_window){scope->begin, scope->end, scope->begin, scope->end, -1};
-  for (u32 i = 0; i < scope->n_steps; i++) {
-    u32 step = scope->steps[i].step;
+  FOR_EACH(scope->steps, scope->n_steps, one) {
+    u32 step = one->step;
     size_t cell = cell_of_step(l->analysis->model, step, rank);
     struct window window;
     if (!analysis_window(l->analysis, rank, step, &window))
@@ -66,9 +66,9 @@ static u32 choose_spans(const struct rank_lanes *l, u32 *place) {
   for (u32 i = 0; i < t->n_spans; i++)
     if (place[i] == 0 && SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
       place[t->spans[i].launch] = 0;
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (place[i] == 0)
-      place[i] = n++;
+  FOR_EACH_CHANGED(place, t->n_spans, one)
+    if (*one == 0)
+      *one = n++;
   return n;
 }
 
@@ -144,9 +144,9 @@ static void make_lanes(struct rank_lanes *l, const u32 *place) {
       (struct shown_lane){.name = l->n_windows && l->windows[0].step >= 0 ? "steps" : "run",
                           .kind = SHOWN_STEPS,
                           .rows = 1};
-  for (u32 i = 0; i < n; i++) {
-    l->lane_of[order[i]] = shown->n_lanes + 1;
-    shown->lanes[shown->n_lanes++] = made[order[i]];
+  FOR_EACH(order, n, one) {
+    l->lane_of[*one] = shown->n_lanes + 1;
+    shown->lanes[shown->n_lanes++] = made[*one];
   }
 }
 
@@ -357,10 +357,10 @@ void rank_lanes_assign_rows(struct shown_rank *shown) {
     span->row = (u8)row;
     lane->rows = row + 1 > lane->rows ? (u8)(row + 1) : lane->rows;
   }
-  for (u32 i = 0; i < shown->n_lanes; i++) {
-    for (u32 row = 0; row < lanes[i].n; row++)
-      free(lanes[i].at[row].at);
-    free(lanes[i].at);
+  FOR_EACH(lanes, shown->n_lanes, one) {
+    for (u32 row = 0; row < one->n; row++)
+      free(one->at[row].at);
+    free(one->at);
   }
   free(lanes);
 }

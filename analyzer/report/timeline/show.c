@@ -104,8 +104,8 @@ static void plan_paths(struct shown_walk *w) {
     return;
   SCOPED struct sample *rows = memory_zeroed(size_sum(n, 1), sizeof(*rows));
   w->drawn = memory_zeroed(size_sum(n, 1), sizeof(*w->drawn));
-  for (u32 i = 0; i < n; i++) {
-    u32 step = scope->n_steps ? scope->steps[i].step : 0;
+  FOR_EACH(scope->steps, n, one) {
+    u32 step = scope->n_steps ? one->step : 0;
     u32 first = step > scope->path_lead ? step - scope->path_lead : 0;
     rows[w->n_rows] = (struct sample){first, step - first + 1};
     w->drawn[w->n_rows++] = step;
@@ -180,8 +180,8 @@ static int walk_timelines(const struct shown_scope *scope, const struct shown_vi
                          .analysis = *scope->results->analysis,
                          .shown = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(bool))};
   plan_paths(&w);
-  for (u32 i = 0; i < scope->n_ranks; i++)
-    w.shown[scope->ranks[i]] = true;
+  FOR_EACH(scope->ranks, scope->n_ranks, rank)
+    w.shown[*rank] = true;
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.turned, NULL);
   parallel_for(model->n_ranks, scope->request.threads, show_rank, &w);

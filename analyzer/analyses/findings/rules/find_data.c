@@ -146,8 +146,8 @@ static void lost_records(struct findings *f, u32 *ranks) {
     if (ANY(rank->lost, TSCOPE_LOSS_REASONS, one, *one))
       ranks[n++] = rank->rank;
   }
-  for (u32 k = 0; k < TSCOPE_LOSS_REASONS; k++)
-    sum += by_reason[k];
+  FOR_EACH(by_reason, TSCOPE_LOSS_REASONS, each)
+    sum += *each;
   if (sum == 0)
     return;
   u32 most = NUMBER_OF_LARGEST(0, TSCOPE_LOSS_REASONS, k, (double)by_reason[k]);
@@ -303,22 +303,22 @@ static void newer_libraries(struct findings *f) {
 #undef X
   };
   const struct model *model = f->a->model;
-  for (size_t k = 0; k < LENGTH_OF(known); k++) {
+  FOR_EACH(known, LENGTH_OF(known), one) {
     const char *newest = NULL;
     for (u32 i = 0; i < model->n_ranks && !newest; i++) {
-      const char *text = model->ranks[i].info[known[k].fact];
+      const char *text = model->ranks[i].info[one->fact];
       int major, minor;
       if (text && sscanf(text, "%d.%d", &major, &minor) == 2 &&
-          (major > known[k].major || (major == known[k].major && minor > known[k].minor)))
+          (major > one->major || (major == one->major && minor > one->minor)))
         newest = text;
     }
     if (newest)
       finding_add(f, SEVERITY_INFO, NAN,
-                  say(f, "%s is newer than the newest that tscope knows", known[k].name),
+                  say(f, "%s is newer than the newest that tscope knows", one->name),
                   say(f,
                       "The job uses version %s; every function of %d.%d was looked through. Calls "
                       "of functions that came later are not recorded.",
-                      newest, known[k].major, known[k].minor),
+                      newest, one->major, one->minor),
                   "Look for a newer tscope if communication or GPU work is missing in this report.",
                   NULL, 0);
   }

@@ -69,9 +69,9 @@ static void add_difference_finding(struct findings *f, u32 key, const char *name
 
 void rule_drift(struct findings *f) {
   u32 *ranks = arena_array(f->a->arena, f->a->model->n_ranks, sizeof(u32));
-  for (size_t i = 0; i < LENGTH_OF(compared); i++) {
-    const char *most = most_common_value(f->a->model, compared[i].key);
+  FOR_EACH(compared, LENGTH_OF(compared), one) {
+    const char *most = most_common_value(f->a->model, one->key);
     if (most)
-      add_difference_finding(f, compared[i].key, compared[i].name, most, ranks);
+      add_difference_finding(f, one->key, one->name, most, ranks);
   }
 }

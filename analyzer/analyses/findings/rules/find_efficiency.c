@@ -124,11 +124,11 @@ static const char *other_idle_time(struct findings *f) {
                 {BUDGET_BEGUN_LATE, "launched work that begins late"},
                 {BUDGET_CAPTURING, "capturing CUDA graphs"}};
   const char *text = "";
-  for (size_t i = 0; i < LENGTH_OF(others); i++) {
-    const struct budget_line *line = budget_line_of(f->r, others[i].part);
+  FOR_EACH(others, LENGTH_OF(others), other) {
+    const struct budget_line *line = budget_line_of(f->r, other->part);
     if (line && line->fraction >= WORTH_MENTIONING)
-      text = arena_list(f->arena, text, " and ", "%s (%s)", others[i].what,
-                        percent(line->fraction).text);
+      text =
+          arena_list(f->arena, text, " and ", "%s (%s)", other->what, percent(line->fraction).text);
   }
   return *text ? say(f, ", besides %s", text) : text;
 }
@@ -140,12 +140,12 @@ void rule_recoverable(struct findings *f) {
   const struct results *r = f->r;
   double sum = 0, measured_ms = 0;
   const struct budget_line *most = NULL;
-  for (size_t i = 0; i < PARTS; i++) {
-    const struct budget_line *line = budget_line_of(r, parts[i]);
+  FOR_EACH(parts, PARTS, one) {
+    const struct budget_line *line = budget_line_of(r, *one);
     if (!line || !line->cure.n)
       continue;
     sum += line->seconds;
-    measured_ms += parts[i] == BUDGET_LAUNCH_AND_IDLE
+    measured_ms += *one == BUDGET_LAUNCH_AND_IDLE
                        ? without_waits_for_gpu(f, line->fraction * f->step_ms)
                        : line->fraction * f->step_ms;
     most = !most || line->seconds > most->seconds ? line : most;

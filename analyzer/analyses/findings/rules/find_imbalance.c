@@ -169,10 +169,10 @@ void rule_load_imbalance(struct findings *f) {
   const struct results *r = f->r;
   struct late_ranks named = {.rank = arena_array(f->a->arena, r->n_ranks, sizeof(u32))};
   double wait = collective_wait_ms(f);
-  for (u32 i = 0; i < r->n_ranks; i++)
-    if (r->ranks[i].straggler) {
-      named.rank[named.n++] = r->ranks[i].rank;
-      named.wait_ms += r->ranks[i].imposed_wait_ms;
+  FOR_EACH(r->ranks, r->n_ranks, rank)
+    if (rank->straggler) {
+      named.rank[named.n++] = rank->rank;
+      named.wait_ms += rank->imposed_wait_ms;
     }
   if (!is_notable(f, wait - named.wait_ms))
     return;

@@ -93,8 +93,8 @@ void rule_memory_peak(struct findings *f) {
   if (!n)
     return;
   const char *text = "";
-  for (u32 i = 0; i < n; i++)
-    text = say(f, "%s%s", text, describe_use(f, chosen[i]));
+  FOR_EACH(chosen, n, one)
+    text = say(f, "%s%s", text, describe_use(f, *one));
   /* A job that fits may want a larger batch. A job that hardly fits, or might not fit, has a reason
    * to act. */
   bool tight = memory->oom_risk > OOM_LOW;

@@ -23,11 +23,11 @@ static const struct pipeline_stage *slowest_stage(const struct results *r, doubl
 static const struct pipeline_stage *limiting_stage(struct findings *f, double *saving_s) {
   const struct pipeline_stage *best = NULL;
   *saving_s = WORTH_MENTIONING * run_seconds(f, f->step_ms);
-  for (u32 i = 0; i < f->r->n_pipeline_stage; i++) {
-    const struct cure *cure = what_if_cure(f, WHAT_IF_STAGE, f->r->pipeline_stage[i].stage);
+  FOR_EACH(f->r->pipeline_stage, f->r->n_pipeline_stage, one) {
+    const struct cure *cure = what_if_cure(f, WHAT_IF_STAGE, one->stage);
     double saving = cure ? saving_of(f, cure, NAN) : NAN;
     if (saving >= *saving_s) {
-      best = &f->r->pipeline_stage[i];
+      best = one;
       *saving_s = saving;
     }
   }

@@ -63,9 +63,9 @@ static const char *action_for(const struct results *r) {
                : "Use less of the GPU's memory: a smaller micro-batch with gradient accumulation, "
                  "activation checkpointing, sharded states; look for tensors that are kept from "
                  "step to step, and for other processes on that GPU.";
-  for (size_t i = 0; i < LENGTH_OF(actions); i++)
-    if (end->cause == actions[i].cause)
-      return actions[i].action;
+  FOR_EACH(actions, LENGTH_OF(actions), item)
+    if (end->cause == item->cause)
+      return item->action;
   return "Look at that rank's last output, the kernel log of its host (out of memory, Xid errors) "
          "and the scheduler's events for that moment.";
 }

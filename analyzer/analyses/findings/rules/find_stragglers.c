@@ -423,7 +423,7 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
 }
 
 void rule_straggler(struct findings *f) {
-  for (u32 i = 0; i < f->r->n_straggler_groups; i++)
-    if (!is_slow_stage(f, &f->r->straggler_groups[i]))
-      add_straggler_finding(f, &f->r->straggler_groups[i]);
+  FOR_EACH(f->r->straggler_groups, f->r->n_straggler_groups, straggler_group)
+    if (!is_slow_stage(f, straggler_group))
+      add_straggler_finding(f, straggler_group);
 }

@@ -112,8 +112,8 @@ static enum report_verdict verdict_of(const struct results *r) {
                                                  [SEVERITY_CRITICAL] = REPORT_CRITICAL};
   enum report_verdict verdict = r->n_undecided ? REPORT_UNDECIDED : REPORT_OK;
   enum severity worst = SEVERITY_INFO;
-  for (u32 i = 0; i < r->n_findings; i++) {
-    worst = MAX(r->findings[i].severity, worst);
+  FOR_EACH(r->findings, r->n_findings, finding) {
+    worst = MAX(finding->severity, worst);
     if (worst > SEVERITY_INFO || !r->n_undecided)
       verdict = verdicts[worst];
   }

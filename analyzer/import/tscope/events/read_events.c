@@ -443,8 +443,8 @@ void rank_events_read(struct rank_events *events, const struct trace_file *file,
                                           .user = &reading});
   graph_replays_expand(&reading.graphs, events);
   sort_lists(events);
-  for (u32 i = 0; i < GPU_OVERHEADS; i++)
-    events->gpu_overhead_ns += reading.gpu_overhead[i];
+  FOR_EACH(reading.gpu_overhead, GPU_OVERHEADS, one)
+    events->gpu_overhead_ns += *one;
   number_gpu_sessions(events);
   end_gpu_window(&reading);
   runs_from_inside(events);

@@ -161,9 +161,9 @@ static struct rank_stall make_stall(struct stall_making *m,
                              .step_s = record->step_ms ? record->step_ms / 1e3 : (double)NAN,
                              .all_threads = record->threads,
                              .no_python = copy_string(m, record->python)};
-  for (u32 i = 0; i < m->records->ends.n; i++)
-    if (m->records->ends.at[i].stall == record->stall)
-      stall.end = to_ns(m, m->records->ends.at[i].at);
+  FOR_EACH(m->records->ends.at, m->records->ends.n, end)
+    if (end->stall == record->stall)
+      stall.end = to_ns(m, end->at);
   fill_threads(m, record->stall, &stall);
   fill_peers(m, record->stall, &stall);
   fill_comms(m, record->stall, &stall);

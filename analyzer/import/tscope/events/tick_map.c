@@ -70,9 +70,9 @@ void tick_map_build(struct tick_map *map, const struct tscope_file_header *heade
   map->earliest = (i64)start - BEFORE_START_NS;
   map->latest = (i64)start + LONGEST_RUN_NS;
   u32 usable = 0;
-  for (u32 i = 0; i < n; i++)
-    if (anchors[i].monotonic_ns < (u64)map->latest)
-      sorted[usable++] = anchors[i];
+  FOR_EACH(anchors, n, anchor)
+    if (anchor->monotonic_ns < (u64)map->latest)
+      sorted[usable++] = *anchor;
   if (usable == 0)
     sorted[usable++] = (struct tick_anchor){header->start_ticks, start};
   SORT(sorted, usable, by_ticks);

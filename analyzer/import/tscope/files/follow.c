@@ -211,9 +211,9 @@ static void look_at_chunk(struct look *look, u32 index) {
 
 static void look_at_chunks(struct look *look, bool definitions) {
   struct trace_follow *follow = look->follow;
-  for (u32 i = 0; i < follow->open.n; i++)
-    if ((writer_at(follow, follow->open.at[i])->thread == 0) == definitions)
-      look_at_chunk(look, follow->open.at[i]);
+  FOR_EACH(follow->open.at, follow->open.n, each)
+    if ((writer_at(follow, *each)->thread == 0) == definitions)
+      look_at_chunk(look, *each);
   follow->open.n =
       KEEP_WHERE(follow->open.at, follow->open.n, one, follow->chunks.at[*one].state == CHUNK_OPEN);
 }

@@ -146,9 +146,9 @@ static bool find_call(const struct copy_search *s, const struct rank_copy *copy,
                       struct copied *found) {
   found->ranks = 0;
   const u32 graphs[] = {copy->graph ? copy->graph : NO_GRAPH, TSCOPE_UNKNOWN};
-  for (u32 i = 0; i < (copy->graph ? 2 : 1); i++) {
+  FOR_EACH(graphs, (copy->graph ? 2 : 1), graph) {
     struct copied wanted = {
-        .graph = graphs[i], .stream = copy->graph ? 0 : copy->stream, .total = bytes};
+        .graph = *graph, .stream = copy->graph ? 0 : copy->stream, .total = bytes};
     const struct copied *call = FIND_SORTED(s->calls.at, s->calls.n, &wanted, by_row_and_total);
     if (call && found->ranks && found->op != call->op)
       found->op = 0;

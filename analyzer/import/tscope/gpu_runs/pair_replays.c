@@ -174,21 +174,21 @@ static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_un
                           u32 n_runs) {
   u32 called[256] = {0}, ran[256] = {0}, next[256] = {0}, left = 0, left_ran = 0;
   SORT_INDICES(runs, n_runs, r->events->runs.at, by_replay_and_start);
-  for (u32 i = 0; i < n_units; i++)
-    if (units[i].run == INDEX_NONE)
-      called[units[i].op]++, left++;
-  for (u32 i = 0; i < n_runs; i++)
-    if (!r->run_taken[runs[i]])
-      ran[r->events->runs.at[runs[i]].op]++, left_ran++;
+  FOR_EACH(units, n_units, item)
+    if (item->run == INDEX_NONE)
+      called[item->op]++, left++;
+  FOR_EACH(runs, n_runs, one)
+    if (!r->run_taken[*one])
+      ran[r->events->runs.at[*one].op]++, left_ran++;
   bool mixed = called[0] || ran[0];
   if (!left || (mixed && left != left_ran))
     return;
-  for (u32 i = 0; i < n_units; i++) {
-    u8 op = mixed ? 0 : units[i].op;
-    if (units[i].run != INDEX_NONE || (!mixed && called[op] != ran[op]))
+  FOR_EACH_CHANGED(units, n_units, unit) {
+    u8 op = mixed ? 0 : unit->op;
+    if (unit->run != INDEX_NONE || (!mixed && called[op] != ran[op]))
       continue;
     next[op] = next_run(r, runs, n_runs, op, next[op]);
-    set_run(r, &units[i], runs[next[op]], false);
+    set_run(r, unit, runs[next[op]], false);
   }
 }
 
@@ -204,9 +204,9 @@ static void list_graphs(const struct replay_side *sides, u32 n, u32 *out) {
  */
 static void clear_unshared_graphs(struct replay_side *sides, u32 n, const u32 *others,
                                   u32 n_others) {
-  for (u32 i = 0; i < n; i++)
-    if (!FIND_SORTED(others, n_others, &sides[i].gpu_graph, by_u32))
-      sides[i].gpu_graph = 0;
+  FOR_EACH_CHANGED(sides, n, each)
+    if (!FIND_SORTED(others, n_others, &each->gpu_graph, by_u32))
+      each->gpu_graph = 0;
 }
 
 static void match_graphs(struct replays *r) {

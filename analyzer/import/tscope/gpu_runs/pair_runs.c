@@ -59,8 +59,8 @@ static void pair_named(struct rank_events *events, bool *run_taken) {
   }
   FOR_EACH_CHANGED(events->insides.at, events->insides.n, inside)
     inside->call = find_call(&index, inside->comm, inside->seq, op_is_message(inside->op));
-  for (u32 i = 0; i < events->waits.n; i++)
-    events->waits.at[i].call = find_waited_call(&index, &events->waits.at[i]);
+  FOR_EACH_CHANGED(events->waits.at, events->waits.n, wait)
+    wait->call = find_waited_call(&index, wait);
   free(index.at);
 }
 
@@ -183,14 +183,14 @@ static void pair_streams(struct rank_events *events, const unit_list *units, boo
                       .units = units,
                       .run_taken = run_taken,
                       .sessions = memory_array(m, sizeof(u32))};
-  for (u32 i = 0; i < n; i++)
-    if (units->at[i].stream >= streams)
-      streams = units->at[i].stream + 1u;
+  FOR_EACH(units->at, n, one)
+    if (one->stream >= streams)
+      streams = one->stream + 1u;
   SCOPED bool *done = memory_zeroed(streams, 1);
   for (u32 i = 0; i < m; i++)
     p.sessions[i] = rank_cupti_session(events, events->runs.at[i].start, true);
-  for (u32 i = 0; i < n; i++) {
-    u16 stream = units->at[i].stream;
+  FOR_EACH(units->at, n, unit) {
+    u16 stream = unit->stream;
     if (!done[stream])
       pair_stream(&p, stream);
     done[stream] = true;
@@ -262,7 +262,7 @@ void pair_runs(struct rank_events *events) {
     if (run != INDEX_NONE)
       events->runs.at[run].first_call = i;
   }
-  for (u32 i = 0; i < n_recorded; i++)
-    events->unpaired_runs += !run_taken[i];
+  FOR_EACH(run_taken, n_recorded, one)
+    events->unpaired_runs += !*one;
   free(units.at);
 }

@@ -280,9 +280,9 @@ static void make_attempts(struct attempt_search *s) {
 
 static i64 restarts_of(const struct attempt_search *s, u32 attempt) {
   i64 most = -1;
-  for (u32 i = 0; i < s->n; i++)
-    if (s->groups[s->lives[i].group].attempt == attempt && s->lives[i].restarts.at) {
-      i64 count = (i64)leading_number(s->lives[i].restarts.at, INT64_MAX, NULL);
+  FOR_EACH(s->lives, s->n, live)
+    if (s->groups[live->group].attempt == attempt && live->restarts.at) {
+      i64 count = (i64)leading_number(live->restarts.at, INT64_MAX, NULL);
       most = MAX(count, most);
     }
   return most;
@@ -310,8 +310,8 @@ static void number_attempts(struct attempt_search *s) {
         first = a;
     number[first] = next;
   }
-  for (u32 i = 0; i < s->n; i++)
-    s->lives[i].process->attempt = number[s->groups[s->lives[i].group].attempt];
+  FOR_EACH(s->lives, s->n, live)
+    live->process->attempt = number[s->groups[live->group].attempt];
 }
 
 ORDER_POINTERS_BY(by_rank, struct life, UP(process->rank))

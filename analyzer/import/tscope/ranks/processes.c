@@ -96,9 +96,9 @@ static void number_unknown(struct processes *processes, struct process *process,
 }
 
 void processes_find_ranks(struct processes *processes) {
-  for (u32 i = 0; i < processes->n; i++)
-    if (processes->at[i].rank == TSCOPE_UNKNOWN_RANK)
-      processes->at[i].rank = rank_from_comms(processes->at[i].events.definitions);
+  FOR_EACH_CHANGED(processes->at, processes->n, process)
+    if (process->rank == TSCOPE_UNKNOWN_RANK)
+      process->rank = rank_from_comms(process->events.definitions);
 }
 
 void processes_keep_attempt(struct processes *processes, u32 attempt) {
@@ -130,9 +130,9 @@ void processes_number(struct processes *processes) {
 }
 
 void processes_release(struct processes *processes) {
-  for (u32 i = 0; i < processes->n; i++)
-    if (processes->at[i].rank_events_read)
-      rank_events_release(&processes->at[i].events);
+  FOR_EACH_CHANGED(processes->at, processes->n, process)
+    if (process->rank_events_read)
+      rank_events_release(&process->events);
   free(processes->at);
   free(processes->notes.at);
   *processes = (struct processes){0};

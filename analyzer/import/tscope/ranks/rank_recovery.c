@@ -37,9 +37,9 @@ static const struct comm_definition *membership(const struct process *process,
 
 static struct world find_world(const struct processes *processes, u32 attempt) {
   struct world world = {NULL, 0};
-  for (u32 i = 0; i < processes->n; i++) {
+  FOR_EACH(processes->at, processes->n, process) {
     const struct comm_definition *comm =
-        processes->at[i].attempt == attempt ? widest_of_several(&processes->at[i]) : NULL;
+        process->attempt == attempt ? widest_of_several(process) : NULL;
     if (comm && (!world.comm || comm->size > world.comm->size))
       world.comm = comm;
   }
@@ -92,9 +92,9 @@ static bool is_missing_beside(const struct processes *processes, const struct pr
   const struct comm_definition *own = world ? membership(candidate, world) : NULL;
   if (!own || own->rank == world->rank || !are_members_together(process, candidate))
     return false;
-  for (u32 i = 0; i < processes->n; i++) {
-    const struct comm_definition *other = membership(&processes->at[i], world);
-    if (other && other->rank == own->rank && are_members_together(process, &processes->at[i]))
+  FOR_EACH(processes->at, processes->n, each) {
+    const struct comm_definition *other = membership(each, world);
+    if (other && other->rank == own->rank && are_members_together(process, each))
       return false;
   }
   return true;
@@ -132,8 +132,8 @@ static void add_run(struct processes *processes, const struct trace_run *run) {
   processes_drop_unread(&added);
   for (u32 i = 0; i < added.n; i++)
     add_process(processes, &added.at[i]);
-  for (u32 i = 0; i < added.notes.n; i++)
-    VECTOR_PUSH(&processes->notes, added.notes.at[i]);
+  FOR_EACH(added.notes.at, added.notes.n, item)
+    VECTOR_PUSH(&processes->notes, *item);
   const char *note = arena_printf(processes->arena,
                                   "run %s is part of this one: they are on the same "
                                   "communicator, and each has ranks that the other lacks",

@@ -113,18 +113,18 @@ static void put_replay(struct timeline_walk *walk, u16 stream, const struct repl
   const u32 *spans = &build->replayed[replay->first];
   u32 before = walk->last[stream], last = spans[0], waits = walk->first_pending[stream];
   walk->first_pending[stream] = INDEX_NONE;
-  for (u32 i = 0; i < replay->n; i++)
-    if (build->spans.at[spans[i]].end > build->spans.at[last].end)
-      last = spans[i];
-  for (u32 i = 0; i < replay->n; i++) {
-    u16 own = build->facts.at[spans[i]].stream;
+  FOR_EACH(spans, replay->n, one)
+    if (build->spans.at[*one].end > build->spans.at[last].end)
+      last = *one;
+  FOR_EACH(spans, replay->n, span) {
+    u16 own = build->facts.at[*span].stream;
     if (walk->branch[own] == spans[0] + 1) /* not its first in this replay */
       continue;
     walk->branch[own] = spans[0] + 1;
     if (own != stream)
-      add_edge(walk, before, spans[i], EDGE_EVENT);
+      add_edge(walk, before, *span, EDGE_EVENT);
     for (u32 p = waits; p != INDEX_NONE; p = walk->pending.at[p].next)
-      add_edge(walk, walk->pending.at[p].from, spans[i], EDGE_EVENT);
+      add_edge(walk, walk->pending.at[p].from, *span, EDGE_EVENT);
   }
   for (u32 i = replay->n; i-- > 0;) {
     u16 own = build->facts.at[spans[i]].stream;
@@ -197,10 +197,9 @@ static void list_launched(struct timeline_walk *walk) {
 
 static void allocate_walk(struct timeline_walk *walk) {
   const struct timeline_build *build = walk->build;
-  for (u32 i = 0; i < build->spans.n; i++)
-    if (build->facts.at[i].stream != TSCOPE_NO_STREAM &&
-        build->facts.at[i].stream > walk->most_stream)
-      walk->most_stream = build->facts.at[i].stream;
+  FOR_EACH(build->facts.at, build->spans.n, fact)
+    if (fact->stream != TSCOPE_NO_STREAM && fact->stream > walk->most_stream)
+      walk->most_stream = fact->stream;
   FOR_EACH(build->event_uses.at, build->event_uses.n, use)
     if (use->stream != TSCOPE_NO_STREAM && use->stream > walk->most_stream)
       walk->most_stream = use->stream;

@@ -70,8 +70,8 @@ static void add_content(struct timeline_build *build, u32 captured,
                                   .kernels =
                                       arena_array(&build->arena, kernels, sizeof(*content.kernels)),
                                   .named = true};
-  for (u32 i = 0; i < n; i++)
-    add_gemm(build, gemms[i], &content);
+  FOR_EACH(gemms, n, gemm)
+    add_gemm(build, *gemm, &content);
   content.n_gemms =
       SORT_AND_JOIN(content.gemms, content.n_gemms, by_shape, one, same, one->calls++);
   content.n_kernels = SORT_AND_JOIN(content.kernels, content.n_kernels, by_name, one, same,

@@ -81,9 +81,9 @@ static void link(struct timeline_build *build, u32 cause, u32 effect) {
 static u32 describe_all(const struct timeline_build *build, u32 *spans, u32 n,
                         struct ordered *ordered) {
   u32 kept = 0;
-  for (u32 i = 0; i < n; i++) {
-    spans[kept] = spans[i];
-    kept += describe(build, spans[i], &ordered[kept]);
+  FOR_EACH(spans, n, span) {
+    spans[kept] = *span;
+    kept += describe(build, *span, &ordered[kept]);
   }
   return kept;
 }
@@ -122,9 +122,9 @@ bool timeline_end_is_lost(const struct timeline_build *build) {
 
 void timeline_link_launches(struct timeline_build *build) {
   size_t streams = 1;
-  for (u32 i = 0; i < build->spans.n; i++)
-    if (build->facts.at[i].stream >= streams)
-      streams = build->facts.at[i].stream + 1u;
+  FOR_EACH(build->facts.at, build->spans.n, fact)
+    if (fact->stream >= streams)
+      streams = fact->stream + 1u;
   u32 states = build->events->gpu_states.n;
   u32 sessions = states ? build->events->gpu_states.at[states - 1].sessions : 1;
   sessions += sessions == 0;

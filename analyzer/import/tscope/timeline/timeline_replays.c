@@ -120,8 +120,8 @@ static void link_inside(struct timeline_build *build, const struct replay_spans 
 static void link_all_inside(struct timeline_build *build) {
   u32 most = MOST_OF(u32, build->replays.at, build->replays.n, one, one->n);
   SCOPED u32 *ended = memory_array(size_sum(most, 1), sizeof(*ended));
-  for (u32 i = 0; i < build->replays.n; i++)
-    link_inside(build, &build->replays.at[i], ended);
+  FOR_EACH(build->replays.at, build->replays.n, replay)
+    link_inside(build, replay, ended);
 }
 
 void timeline_link_replays(struct timeline_build *build) {

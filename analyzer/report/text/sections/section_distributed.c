@@ -46,8 +46,8 @@ static struct rank_row row_of(struct arena *arena, const struct rank_result *ran
 static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u32 n) {
   double *compute = arena_array(&pen->scratch, n, sizeof(*compute)), most_wait = NAN;
   u32 known = LIST_KNOWN(compute, 0, n, i, compute_of(ranks[i]));
-  for (u32 i = 0; i < n; i++)
-    most_wait = fmax(most_wait, ranks[i]->imposed_wait_ms);
+  FOR_EACH(ranks, n, rank)
+    most_wait = fmax(most_wait, (*rank)->imposed_wait_ms);
   section_line(pen, STYLE_PLAIN, "the other %s ranks", count_of(n).text);
   if (known) {
     SORT(compute, known, by_double);

@@ -52,7 +52,7 @@ void body_hang(struct pen *pen, const struct results *results) {
     return;
   section_value(pen, "look at", STYLE_PLAIN, "first:");
   u32 shown = section_rows(pen, check->n_suspects, SUSPECTS_SHOWN);
-  for (u32 i = 0; i < shown; i++)
-    put_suspect(pen, &check->suspects[i]);
+  FOR_EACH(check->suspects, shown, suspect)
+    put_suspect(pen, suspect);
   section_in_all(pen, TEXT_INDENT, shown, check->n_suspects, check->n_suspects, "rank");
 }

@@ -22,8 +22,8 @@ static void put_uses(struct pen *pen, const struct memory_result *memory) {
   u32 n = 0, most = section_rows(pen, memory->n_live_at_peak, MOST_ROWS);
   struct memory_use *rows = arena_array(&pen->scratch, size_sum(most, 1), sizeof(*rows));
   double rest = 0;
-  for (u32 i = 0; i < memory->n_live_at_peak; i++) {
-    struct memory_use use = memory->live_at_peak[i];
+  FOR_EACH(memory->live_at_peak, memory->n_live_at_peak, one) {
+    struct memory_use use = *one;
     use.category = use.category ? use.category : quantity_unknown;
     if (n == most || (!pen->view->top && use.share < LEAST_SHARE))
       rest += use.bytes;

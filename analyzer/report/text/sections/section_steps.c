@@ -45,14 +45,14 @@ void body_phases(struct pen *pen, const struct results *results) {
 #undef P
   };
   double sum = 0; /* the host's step, which may be longer or shorter than that of its device */
-  for (unsigned i = 0; i < LENGTH_OF(rows); i++)
-    sum += isnan(rows[i].ms) ? 0 : rows[i].ms;
+  FOR_EACH(rows, LENGTH_OF(rows), one)
+    sum += isnan(one->ms) ? 0 : one->ms;
   unsigned n = 0;
-  for (unsigned i = 0; i < LENGTH_OF(rows); i++) {
-    if (isnan(rows[i].ms))
+  FOR_EACH_CHANGED(rows, LENGTH_OF(rows), row) {
+    if (isnan(row->ms))
       continue;
-    rows[i].share = rows[i].ms / sum;
-    rows[n++] = rows[i];
+    row->share = row->ms / sum;
+    rows[n++] = *row;
   }
   table_print(pen,
               &TABLE(struct phase_row, columns, .style_offset = offsetof(struct phase_row, style),
