@@ -66,8 +66,8 @@ static void choose_root(struct aligner *aligner) {
   for (u32 r = 0; r < n; r++)
     sets_join(set, r, first[aligner->domains.of[r]]);
   FOR_EACH(aligner->samples.at, aligner->samples.n, sample)
-    for (u32 k = 0; k < sample->n; k++)
-      join_members(model, &model->collectives[sample->collectives[k]], set);
+    FOR_EACH(sample->collectives, sample->n, collective)
+      join_members(model, &model->collectives[*collective], set);
   for (u32 r = 0; r < n; r++)
     size[set_of(set, r)]++;
   aligner->root = aligner->domains.of[NUMBER_OF_LARGEST(0, n, r, size[r])];

@@ -227,12 +227,12 @@ void samples_mean_times(const struct samples *samples, double *transfer_us, doub
   double n = 0;
   bool collectives = samples->n && !samples->at[0].messages; /* these come first */
   *transfer_us = *waiting_us = 0;
-  for (u32 s = 0; s < samples->n; s++) {
-    if (collectives && samples->at[s].messages)
+  FOR_EACH(samples->at, samples->n, sample) {
+    if (collectives && sample->messages)
       continue;
-    *transfer_us += (double)samples->at[s].transfer_ns / 1e3 * samples->at[s].n;
-    *waiting_us += (double)samples->at[s].waiting_ns / 1e3 * samples->at[s].n;
-    n += samples->at[s].n;
+    *transfer_us += (double)sample->transfer_ns / 1e3 * sample->n;
+    *waiting_us += (double)sample->waiting_ns / 1e3 * sample->n;
+    n += sample->n;
   }
   *transfer_us /= fmax(n, 1);
   *waiting_us /= fmax(n, 1);

@@ -114,10 +114,10 @@ static void fill_memory(struct live_rank *rank) {
   const struct live_process *process = rank->process;
   rank->gpu_memory = gpu_memory_bytes(process->definitions.now.info);
   rank->memory = rank->peak = rank->reserved = process->n_memory ? 0 : NAN;
-  for (u32 i = 0; i < process->n_memory; i++) {
-    rank->memory += (double)process->memory[i].allocated;
-    rank->peak += (double)process->memory[i].peak;
-    rank->reserved += (double)process->memory[i].reserved;
+  FOR_EACH(process->memory, process->n_memory, one) {
+    rank->memory += (double)one->allocated;
+    rank->peak += (double)one->peak;
+    rank->reserved += (double)one->reserved;
   }
 }
 

@@ -403,9 +403,9 @@ static void list_fills(struct analysis *a) {
   SORT(all, n, more_first);
   n = MIN(n, FILLS_LISTED);
   r->launch.fills = arena_array(a->arena, n, sizeof(*r->launch.fills));
-  for (u32 i = 0; i < n; i++)
+  FOR_EACH(all, n, each)
     r->launch.fills[r->launch.n_fills++] = (struct fill_result){
-        arena_text(a->arena, all[i].name), (double)all[i].count, ns_to_ms(all[i].ns)};
+        arena_text(a->arena, each->name), (double)each->count, ns_to_ms(each->ns)};
 }
 
 void launches_summarise(struct analysis *a) {

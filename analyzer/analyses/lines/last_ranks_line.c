@@ -56,11 +56,11 @@ static void add_line(struct last_rank_search *s, u32 rank, const struct sampled_
   const struct rank_parts *parts = &s->a->line_sums[rank].parts;
   struct stay *stay = &s->stays[s->n++];
   *stay = (struct stay){.part = part};
-  for (u32 i = 0; i < part->n_times; i++) {
-    u32 last = last_in_slice(s, part->times[i].slice);
+  FOR_EACH(part->times, part->n_times, time) {
+    u32 last = last_in_slice(s, time->slice);
     if (last == INDEX_NONE)
       continue;
-    *(last == rank ? &stay->last_ns : &stay->other_ns) += (double)part->times[i].ns;
+    *(last == rank ? &stay->last_ns : &stay->other_ns) += (double)time->ns;
   }
   stay->last_samples = stay->last_ns / parts->sample_ns;
   stay->other_samples = stay->other_ns / parts->sample_ns;

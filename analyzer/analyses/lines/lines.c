@@ -141,16 +141,16 @@ static void scale_to_all_calls(struct counting *c, struct line_sums *out) {
   double idle = c->waits_known > 0 ? c->waits / c->waits_known : 1;
   double gpu = c->launches_known > 0 ? c->launches / c->launches_known : 1;
   out->idle_unknown = c->waits > 0 && c->waits_known == 0;
-  for (u32 i = 0; i < c->sites->n_frames; i++) {
-    c->sums[i].idle_ns = (i64)((double)c->sums[i].idle_ns * idle);
-    c->sums[i].exposed_ns = (i64)((double)c->sums[i].exposed_ns * exposed);
-    c->sums[i].gpu_ns *= gpu;
-    c->sums[i].backward_gpu_ns *= gpu;
+  FOR_EACH_CHANGED(c->sums, c->sites->n_frames, sum) {
+    sum->idle_ns = (i64)((double)sum->idle_ns * idle);
+    sum->exposed_ns = (i64)((double)sum->exposed_ns * exposed);
+    sum->gpu_ns *= gpu;
+    sum->backward_gpu_ns *= gpu;
   }
-  for (u32 i = 0; i < c->sites->n_stacks; i++) {
-    c->costs[i].idle = (i64)((double)c->costs[i].idle * idle);
-    c->costs[i].exposed = (i64)((double)c->costs[i].exposed * exposed);
-    c->costs[i].gpu = (i64)((double)c->costs[i].gpu * gpu);
+  FOR_EACH_CHANGED(c->costs, c->sites->n_stacks, cost) {
+    cost->idle = (i64)((double)cost->idle * idle);
+    cost->exposed = (i64)((double)cost->exposed * exposed);
+    cost->gpu = (i64)((double)cost->gpu * gpu);
   }
 }
 
@@ -394,8 +394,8 @@ void lines_summarise(struct analysis *a) {
   SCOPED struct line_sum *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
   FOR_EACH(a->line_sums, a->model->n_ranks, line_sum)
-    for (u32 i = 0; i < line_sum->n; i++)
-      all[n++] = line_sum->at[i];
+    FOR_EACH(line_sum->at, line_sum->n, each)
+      all[n++] = *each;
   u32 known = merge_lines(all, n);
   lines->known = known;
   list_lines(a, all, MIN(known, LISTED));

@@ -58,9 +58,9 @@ void part_persistence(const struct rank_parts *parts, const struct sampled_part 
                       const bool *without, double sign, struct persistence *to) {
   double values[TRAINING_SLICES] = {0};
   struct persistence p = {0};
-  for (u32 i = 0; i < part->n_times; i++)
-    if (part->times[i].slice < TRAINING_SLICES)
-      values[part->times[i].slice] = (double)part->times[i].ns;
+  FOR_EACH(part->times, part->n_times, time)
+    if (time->slice < TRAINING_SLICES)
+      values[time->slice] = (double)time->ns;
   u32 n = LIST_WHERE(values, 0, TRAINING_SLICES, s, parts->steps[s] && !(without && without[s]),
                      values[s] / parts->steps[s]);
   persistence_add(&p, values, n);

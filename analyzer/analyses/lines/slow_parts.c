@@ -49,9 +49,9 @@ static void find_late_slices(struct comparison *c, u32 rank) {
 }
 
 static void add_part(struct sums *to, const struct sampled_part *part, double sign) {
-  for (u32 i = 0; i < part->n_times; i++) {
-    to->ns[part->times[i].slice] += sign * (double)part->times[i].ns;
-    to->seen[part->times[i].slice] += sign * part->times[i].steps;
+  FOR_EACH(part->times, part->n_times, time) {
+    to->ns[time->slice] += sign * (double)time->ns;
+    to->seen[time->slice] += sign * time->steps;
   }
 }
 
@@ -291,11 +291,11 @@ static void look_at_rank(struct comparison *c, u32 rank) {
   const struct rank_parts *parts = parts_of(c, rank);
   struct best_parts *best = &c->best[rank];
   double ns = 0, steps = 0;
-  for (u32 i = 0; i < parts->n; i++) {
-    c->all[c->n++] = (struct entry){&parts->at[i], rank};
-    best->n[parts->at[i].kind]++;
-    for (u32 k = 0; parts->at[i].kind == OWN_LINE && k < parts->at[i].n_times; k++)
-      ns += parts->at[i].times[k].slice < TRAINING_SLICES ? (double)parts->at[i].times[k].ns : 0;
+  FOR_EACH(parts->at, parts->n, part) {
+    c->all[c->n++] = (struct entry){part, rank};
+    best->n[part->kind]++;
+    for (u32 k = 0; part->kind == OWN_LINE && k < part->n_times; k++)
+      ns += part->times[k].slice < TRAINING_SLICES ? (double)part->times[k].ns : 0;
   }
   for (u32 s = 0; s < TRAINING_SLICES; s++) {
     steps += parts->steps[s];

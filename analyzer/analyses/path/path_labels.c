@@ -148,16 +148,16 @@ static void list_sums(struct analysis *a, struct label_sum *sums, u32 n_sums, do
   SORT(sums, n_sums, longer_first);
   n_sums = MIN(n_sums, LABELS_LISTED);
   r->path_by_name = arena_array(a->arena, n_sums, sizeof(*r->path_by_name));
-  for (u32 i = 0; i < n_sums; i++) {
-    const char *shortened, *name = path_label_name(a, sums[i].label, &shortened);
+  FOR_EACH(sums, n_sums, sum) {
+    const char *shortened, *name = path_label_name(a, sum->label, &shortened);
     r->path_by_name[r->n_path_by_name++] =
         (struct path_name_result){.name = name,
-                                  .category = path_category_name(sums[i].category),
+                                  .category = path_category_name(sum->category),
                                   .shortened = shortened,
-                                  .label = sums[i].label,
-                                  .category_id = sums[i].category,
-                                  .ms = ns_to_ms(sums[i].ns) / steps,
-                                  .count = (double)sums[i].count / steps};
+                                  .label = sum->label,
+                                  .category_id = sum->category,
+                                  .ms = ns_to_ms(sum->ns) / steps,
+                                  .count = (double)sum->count / steps};
   }
 }
 

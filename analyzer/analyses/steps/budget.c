@@ -113,9 +113,9 @@ static void known_lines(struct analysis *a, const struct rank_summary *sum, doub
        lines_unmarked_training(a)},
   };
   add_compute(a, (double)sum->compute * to_s, (double)sum->total * to_s);
-  for (size_t i = 0; i < LENGTH_OF(lines); i++)
-    if (lines[i].applies)
-      add_line(a, lines[i].part, (double)lines[i].ns * to_s, lines[i].change, lines[i].left);
+  FOR_EACH(lines, LENGTH_OF(lines), line)
+    if (line->applies)
+      add_line(a, line->part, (double)line->ns * to_s, line->change, line->left);
 }
 
 /* What keeps devices from work, taken away together. */

@@ -72,8 +72,8 @@ void named_ranges_analyse(struct analysis *a) {
   SCOPED struct named_range *all = memory_array(size_sum(n, 1), sizeof(*all));
   n = 0;
   FOR_EACH(collecting.ranks, n_ranks, each)
-    for (u32 i = 0; i < each->n; i++)
-      all[n++] = each->at[i];
+    FOR_EACH(each->at, each->n, item)
+      all[n++] = *item;
   u32 names = SORT_AND_JOIN(all, n, by_name, one, more, add_to(one, more));
   SORT(all, names, by_time);
   if (names)

@@ -400,8 +400,8 @@ void other_work_summarise(struct analysis *a) {
   SCOPED bool *them = memory_array(size_sum(a->model->steps.n, 1), sizeof(*them));
   FOR_EACH_CHANGED(r->other_work, r->n_other_work, work) {
     memset(them, 0, a->model->steps.n * sizeof(*them));
-    for (u32 i = 0; i < work->n_steps; i++)
-      them[(u32)work->step[i] - a->model->steps.first] = true;
+    FOR_EACH(work->step, work->n_steps, one)
+      them[(u32)*one - a->model->steps.first] = true;
     struct more_kernels found =
         find_more_kernels(a, them, work->ms, model_rank_index(a->model, work->rank));
     work->kernels = found.more ? found.in_them : NAN;

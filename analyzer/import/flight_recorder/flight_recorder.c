@@ -181,9 +181,9 @@ ORDER_BY(by_rank, struct flight_rank, UP(rank) DOWN(seen))
 /* Members of groups are ranks too, even if they left no dump. */
 static void complete_ranks(struct draft *draft) {
   FOR_EACH(draft->groups.at, draft->groups.n, group)
-    for (u32 m = 0; m < group->n_members; m++) {
+    FOR_EACH(group->members, group->n_members, member) {
       struct flight_rank absent = {
-          .rank = group->members[m], .first_created = NS_UNKNOWN, .last_seen = NS_UNKNOWN};
+          .rank = *member, .first_created = NS_UNKNOWN, .last_seen = NS_UNKNOWN};
       VECTOR_PUSH(&draft->ranks, absent);
     }
   SORT(draft->ranks.at, draft->ranks.n, by_rank);

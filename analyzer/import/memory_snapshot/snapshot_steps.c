@@ -149,9 +149,9 @@ static void clear_steps(struct memory_history *history) {
 static void number_by_period(struct memory_history *history) {
   SCOPED u32 *tokens = memory_array(size_sum(history->n_events, 1), sizeof(*tokens));
   u32 n = 0;
-  for (u32 i = 0; i < history->n_events; i++)
-    if (history->events[i].kind == MEMORY_ALLOC)
-      tokens[n++] = hash_number(0, (u64)history->events[i].bytes);
+  FOR_EACH(history->events, history->n_events, one)
+    if (one->kind == MEMORY_ALLOC)
+      tokens[n++] = hash_number(0, (u64)one->bytes);
   struct period period;
   if (!n || !find_period(tokens, n, &period))
     return;

@@ -169,8 +169,8 @@ static int choose_attempt(struct loading *loading, const struct trace_runs *runs
 /* When the first process of the attempt began. */
 static i64 find_begin(const struct processes *processes) {
   i64 began = 0;
-  for (u32 i = 0; i < processes->n; i++) {
-    i64 at = (i64)processes->at[i].entry->header.start_realtime_ns;
+  FOR_EACH(processes->at, processes->n, one) {
+    i64 at = (i64)one->entry->header.start_realtime_ns;
     if (at > 0 && (began == 0 || at < began))
       began = at;
   }

@@ -284,10 +284,10 @@ static void write_counters(struct writing *w) {
                                    .unit = shown_unit_words[counter->unit],
                                    .bytes = counter->unit == SHOWN_UNIT_BYTES};
     u64 uuid = perfetto_track(w->trace, w->sequence, &track);
-    for (u32 k = 0; k < counter->n; k++) {
+    FOR_EACH(counter->at, counter->n, one) {
       struct perfetto_event event =
-          perfetto_event_begin(w->trace, w->sequence, counter->at[k].time, TYPE_COUNTER, uuid);
-      protobuf_int(&w->trace->buffer, EVENT_COUNTER, (i64)counter->at[k].value);
+          perfetto_event_begin(w->trace, w->sequence, one->time, TYPE_COUNTER, uuid);
+      protobuf_int(&w->trace->buffer, EVENT_COUNTER, (i64)one->value);
       perfetto_event_end(w->trace, event);
     }
   }

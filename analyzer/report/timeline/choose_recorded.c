@@ -52,9 +52,9 @@ static void choose_from_memories(struct shown_scope *scope) {
 /* From the first step with a reported value to the last. */
 static void choose_from_scalars(struct shown_scope *scope) {
   const struct model *model = scope->results->model;
-  for (u32 i = 0; i < model->n_scalars; i++) {
-    i64 time = (i64)model->scalars[i].step * SHOWN_STEP_NS;
-    if (model->scalars[i].step != INDEX_NONE)
+  FOR_EACH(model->scalars, model->n_scalars, scalar) {
+    i64 time = (i64)scalar->step * SHOWN_STEP_NS;
+    if (scalar->step != INDEX_NONE)
       extend(scope, time, time + SHOWN_STEP_NS);
   }
 }

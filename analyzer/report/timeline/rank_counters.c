@@ -126,11 +126,11 @@ static void fill_queues(const struct rank_lanes *l, struct queue *queues, i64 *t
   const struct timeline *t = l->timeline;
   FOR_EACH(t->spans, t->n_spans, one)
     queues[one->lane].n += SPAN_ON_DEVICE(one->kind);
-  for (u32 lane = 0; lane < t->n_lanes; lane++) {
-    queues[lane].called = times;
-    queues[lane].begun = times + queues[lane].n;
-    times += 2 * (size_t)queues[lane].n;
-    queues[lane].n = 0;
+  FOR_EACH_CHANGED(queues, t->n_lanes, item) {
+    item->called = times;
+    item->begun = times + item->n;
+    times += 2 * (size_t)item->n;
+    item->n = 0;
   }
   FOR_EACH(t->spans, t->n_spans, span) {
     struct queue *queue = &queues[span->lane];

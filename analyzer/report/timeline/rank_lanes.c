@@ -358,8 +358,8 @@ void rank_lanes_assign_rows(struct shown_rank *shown) {
     lane->rows = row + 1 > lane->rows ? (u8)(row + 1) : lane->rows;
   }
   FOR_EACH(lanes, shown->n_lanes, one) {
-    for (u32 row = 0; row < one->n; row++)
-      free(one->at[row].at);
+    FOR_EACH(one->at, one->n, each)
+      free(each->at);
     free(one->at);
   }
   free(lanes);
