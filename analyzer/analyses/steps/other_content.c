@@ -4,13 +4,17 @@
  * the phases of the rank that waited least for others.
  */
 #include <math.h>
+#include <string.h>
 
 #include "analyses/queries.h"
 #include "analyses/steps/other_work.h"
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 
-enum { USUAL_STEPS = 64 }; /* that waits of long steps are held against */
+enum {
+  USUAL_STEPS = 64,   /* that waits of long steps are held against */
+  TYPICAL_AROUND = 64 /* usual steps around a step, of which the typical one is as long as it */
+};
 
 struct listing {
   struct analysis *a;
@@ -33,31 +37,42 @@ static double length_of_rank_ms(const struct analysis *a, u32 rank, u32 step) {
              : ms_if_known(analysis_step_length(a, rank, step));
 }
 
-/* Of steps that contain no more than others, if there are any. */
-static double typical_length(const struct listing *l, const double *lengths, double *scratch) {
+/* Median lengths: of the steps that contain no more than others, if there are any, and around each
+ * step of those that are nearest, because a machine may be faster or slower later. */
+static void find_typical_lengths(const struct listing *l, const double *lengths) {
   const struct analysis *a = l->a;
-  u32 n = LIST_WHERE(scratch, 0, a->n_steps, i,
+  struct long_steps *out = l->out;
+  double *usual = arena_array(l->arena, a->n_steps, sizeof(double));
+  double *near = arena_array(l->arena, TYPICAL_AROUND, sizeof(double));
+  u32 n = LIST_WHERE(usual, 0, a->n_steps, i,
                      !isnan(lengths[i]) && !l->extras->of_step[a->first_step + i], lengths[i]);
-  return median_of(scratch, n);
+  u32 wide = MIN(n, TYPICAL_AROUND), before = 0;
+  out->around_ms = arena_array(l->arena, a->n_steps, sizeof(double));
+  for (u32 i = 0; i < a->n_steps; i++) {
+    u32 from = MIN(before > wide / 2 ? before - wide / 2 : 0, n - wide);
+    memcpy(near, usual + from, wide * sizeof(*near));
+    out->around_ms[i] = median_of(near, wide);
+    before += !isnan(lengths[i]) && !l->extras->of_step[a->first_step + i];
+  }
+  out->typical_ms = median_of(usual, n);
 }
 
 static void list_long_steps(struct listing *l) {
   struct analysis *a = l->a;
   struct long_steps *out = l->out;
   double *lengths = arena_array(l->arena, a->n_steps, sizeof(double));
-  double *scratch = arena_array(l->arena, a->n_steps, sizeof(double));
   l->long_at = arena_array(l->arena, a->model->steps.n, sizeof(u32));
   out->at = arena_array(l->arena, a->n_steps, sizeof(*out->at));
   for (u32 i = 0; i < a->n_steps; i++)
     lengths[i] =
         MEAN_KNOWN(0, a->model->n_ranks, rank, length_of_rank_ms(a, rank, a->first_step + i));
-  out->typical_ms = typical_length(l, lengths, scratch);
+  find_typical_lengths(l, lengths);
   out->excess_ms = lengths;
   FILL(l->long_at, a->model->steps.n, INDEX_NONE);
   for (u32 i = 0; i < a->n_steps; i++) {
     u32 step = a->first_step + i;
-    double excess = lengths[i] -= out->typical_ms;
-    bool is_long = excess >= OTHER_WORK_OF_STEP * out->typical_ms;
+    double excess = lengths[i] -= out->around_ms[i];
+    bool is_long = excess >= OTHER_WORK_OF_STEP * out->around_ms[i];
     if (isnan(excess) || (!is_long && !l->extras->of_step[step]))
       continue;
     l->long_at[step] = out->n;

@@ -285,12 +285,13 @@ static void take_away(const struct judging *j) {
   struct long_steps *steps = j->steps;
   FOR_EACH_CHANGED(steps->at, steps->n, step) {
     u64 has = kinds_of(j, step) & j->accepted;
-    double known = time_of_kinds(j, has);
+    double around_ms = steps->around_ms[step->step - steps->first];
+    double known = time_of_kinds(j, has) * around_ms / steps->typical_ms;
     if (!has)
       continue;
     step->has_known = true;
     step->excess_ms = steps->excess_ms[step->step - steps->first] -= known;
-    step->is_long = step->excess_ms >= OTHER_WORK_OF_STEP * fmax(steps->typical_ms, known);
+    step->is_long = step->excess_ms >= OTHER_WORK_OF_STEP * fmax(around_ms, known);
     step->group = step->is_long ? 0 : step->group;
   }
 }

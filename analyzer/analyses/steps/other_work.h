@@ -45,6 +45,7 @@ struct long_steps {
   u32 n;
   u32 first, end; /* the analysed steps */
   double typical_ms;
+  double *around_ms; /* [end - first] the typical length of the steps around this one */
   double *excess_ms; /* [end - first] of all analysed steps; NAN where not known */
 };
 

@@ -36,13 +36,7 @@ static void leave_collectives(struct model *model, u32 meet_every) {
       model->collectives[i].step = -1;
 }
 
-/* `late`: how much later than its peers rank 1 is in each step. `late_in`: [step * ranks + rank],
- * the same for each step and rank; NULL for none. */
-static struct run run_with_lates(enum place place, u32 every, u32 meet_every, i64 late,
-                                 i64 *late_in) {
-  struct cluster_options o = healthy_cpu();
-  o.waits[1] = late;
-  o.late_input = late_in;
+static struct run run_of(struct cluster_options o, enum place place, u32 every, u32 meet_every) {
   o.slow_step = LONGER;
   o.slow_every = every;
   struct run run = {cluster_new(&o), NULL};
@@ -63,6 +57,16 @@ static struct run run_with_lates(enum place place, u32 every, u32 meet_every, i6
   model->phases = NULL;
   free(phases);
   return run;
+}
+
+/* `late`: how much later than its peers rank 1 is in each step. `late_in`: [step * ranks + rank],
+ * the same for each step and rank; NULL for none. */
+static struct run run_with_lates(enum place place, u32 every, u32 meet_every, i64 late,
+                                 i64 *late_in) {
+  struct cluster_options o = healthy_cpu();
+  o.waits[1] = late;
+  o.late_input = late_in;
+  return run_of(o, place, every, meet_every);
 }
 
 static struct run run_with_late(enum place place, u32 every, u32 meet_every, i64 late) {
@@ -281,6 +285,21 @@ static void chance_makes_no_period(void **state) {
 }
 
 /* Two periods that share some steps are both found, even if another step is long once. */
+/* From step 80 on all takes twice as long: before it validation is as short as what comes later. */
+static void a_machine_that_becomes_slower_hides_no_period(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  o.steps = 200;
+  o.slow_from = 80;
+  FILL(o.slow, o.ranks, 1.0);
+  struct run run = run_of(o, IN_FORWARD, 25, 1);
+  assert_int_equal(run.results->n_other_work, 1);
+  const struct other_work *work = &run.results->other_work[0];
+  assert_true(work->period == 25 && work->n_steps == 8 && work->step[0] == 24);
+  assert_true(fabs(work->ms - 800) < 8); /* five of the eight */
+  end_run(&run);
+}
+
 static void two_periods_are_found(void **state) {
   struct long_step at[20];
   struct long_steps steps = {.at = at, .end = 110};
@@ -339,6 +358,7 @@ int main(void) {
       cmocka_unit_test(short_periods_are_part_of_training),
       cmocka_unit_test(synchronisation_is_part_of_training),
       cmocka_unit_test(chance_makes_no_period),
+      cmocka_unit_test(a_machine_that_becomes_slower_hides_no_period),
       cmocka_unit_test(two_periods_are_found),
       cmocka_unit_test(steps_that_have_known_work_too_halve_a_period),
   };
