@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/span_call_sites.h"
 
+#include "base/arena.h"
 #include "base/hash.h"
 #include "base/texts.h"
 #include "format/own_code.h"
@@ -27,6 +28,20 @@ bool call_frame_is_user_code(const struct call_frame *frame) {
   if (frame->library)
     return frame->native_own;
   return frame->file && !frame->others && (frame->runs_training || tscope_is_own_code(frame->file));
+}
+
+bool call_frame_starts_worker(const struct call_frame *frame) {
+  static const char *const starts[] = {"_bootstrap", "_worker_loop"};
+  return MATCHES_ANY(last_name(text_or_empty(frame->function)), starts, same_text);
+}
+
+struct call_frame *call_frame_kept(const struct call_frame *from, struct arena *arena) {
+  struct call_frame *copy = arena_alloc(arena, sizeof(*copy));
+  *copy = (struct call_frame){.file = arena_text(arena, from->file),
+                              .function = arena_text(arena, from->function),
+                              .line = from->line,
+                              .first_line = from->first_line};
+  return copy;
 }
 
 void call_frame_write_place(const struct call_frame *frame, char *text, size_t bytes) {

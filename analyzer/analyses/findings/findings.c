@@ -195,14 +195,28 @@ double launch_bound_share(const struct results *r) {
 
 const char *describe_where(struct findings *f, const char *subject,
                            const struct sampled_line *line) {
-  return line ? say(f, " %s at %s (%s) in %s of the samples%s.", subject, line->place,
-                    line->function, percent(line->share).text,
-                    line->in_workers ? " of them at work" : "")
+  return line ? say(f, " %s %s in %s of the samples%s%s.", subject, say_place(f, line),
+                    percent(line->share).text, line->in_workers ? " of them at work" : "",
+                    say_inside(f, line))
               : "";
 }
 
+static const char *say_line(struct findings *f, const struct sampled_line *line) {
+  return say(f, "at %s (%s%s)", line->place, line->function, called_at(f, line));
+}
+
+const char *say_place(struct findings *f, const struct sampled_line *line) {
+  return line->inside ? say(f, "%s, with all that it calls,", line->where) : say_line(f, line);
+}
+
+const char *say_inside(struct findings *f, const struct sampled_line *line) {
+  const struct sampled_line *inside = line->inside;
+  return inside ? say(f, ", in %s %s", percent(inside->share).text, say_line(f, inside)) : "";
+}
+
 const char *at_line(struct findings *f, const char *words, const struct sampled_line *line) {
-  return line ? say(f, "%s%s", words, line->place) : "";
+  return line ? say(f, "%s %s", words, line->inside ? line->where : say(f, "at %s", line->place))
+              : "";
 }
 
 const char *describe_launching_line(struct findings *f, const struct sampled_line **line) {

@@ -81,7 +81,12 @@ double launch_bound_share(const struct results *r);
 const char *describe_where(struct findings *f, const char *subject,
                            const struct sampled_line *line);
 
-/* ", at train.py:12", after such words; "" without line. */
+/* "at train.py:12 (load)", "in load() (train.py:8), with all that it calls,"; and ", in 30 % at
+ * train.py:12 (load)", where the line is such a function. */
+const char *say_place(struct findings *f, const struct sampled_line *line);
+const char *say_inside(struct findings *f, const struct sampled_line *line);
+
+/* ", mostly at train.py:12", after such words; "" without line. */
 const char *at_line(struct findings *f, const char *words, const struct sampled_line *line);
 
 /* " Rank 0 is then at train.py:8 (log) in 73 % of the samples.": while the GPU has

@@ -19,6 +19,26 @@ struct line_sum {
   i64 host_ns, host_input_ns, host_outside_ns, host_launching_ns, host_capturing_ns, worker_ns;
 };
 
+/* Kinds of a host's time in samples, while its thread does not wait, and of its workers. */
+enum host_time {
+  HOST_WORKERS,
+  HOST_INPUT,
+  HOST_OUTSIDE, /* of all phases and of what trains */
+  HOST_LAUNCHING,
+  HOST_CAPTURING,
+  HOST_TIMES
+};
+
+struct host_times {
+  i64 all, training, of[HOST_TIMES];
+};
+
+/* In which at least half of a kind is, with all that it calls; `frame` is NULL if there is none. */
+struct host_function {
+  struct call_frame *frame;
+  i64 ns;
+};
+
 /* Of one rank, in an arena of its own; ranks are analysed in parallel. */
 struct line_sums {
   struct arena arena;
@@ -43,6 +63,7 @@ struct line_sums {
   struct call_frame *last; /* where the first thread was last seen; NULL */
   bool last_ends;          /* where a thread, the first or another, ended the process by _exit() */
   struct call_frame *loop; /* the own line in which a library trains; NULL */
+  struct host_function functions[HOST_TIMES];
 };
 
 /* Steps of the rank that sums are divided by. */
@@ -59,6 +80,11 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *timeline,
                         const u32 *line_of_stack, struct line_sum *sums, struct stack_cost *costs,
                         struct arena *scratch, struct line_sums *out);
 
+/* busiest_function.c: from the times of each stack; but for functions that train, as main() does.
+ */
+void busiest_functions(const struct call_sites *sites, const struct host_times *of_stack,
+                       struct line_sums *out);
+
 /* Fills in the samples of the ranks' results. */
 void sampled_lines_summarise(struct analysis *a);
 
@@ -66,6 +92,9 @@ struct sampled_line;
 
 /* part_lines.c: a part in words, without its times. */
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part);
+
+/* A function, with all that it calls. */
+struct sampled_line *line_of_function(struct analysis *a, const struct call_frame *frame);
 
 /* Of a part that takes longer than it should: by which of its paths (NULL: it has none). */
 void line_set_path(struct analysis *a, const struct sampled_part *part,

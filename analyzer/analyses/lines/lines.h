@@ -30,8 +30,10 @@ struct sampled_line {
                                       does not explain the whole delay; NULL */
   double next_ms;                  /* how much longer than on the peers */
   double compiling_share;          /* of the time there, inside of torch.compile; NAN: not known */
-  bool in_workers;                 /* data loader workers are at it */
-  bool waits; /* the thread waits there for another thread or process most of the time */
+  const struct sampled_line
+      *inside; /* of a function with all that it calls: the line that takes most, less than half */
+  bool in_workers; /* data loader workers are at it */
+  bool waits;      /* the thread waits there for another thread or process most of the time */
   bool is_line;
 };
 

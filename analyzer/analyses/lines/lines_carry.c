@@ -78,6 +78,10 @@ void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
              worker_ready_ns, fewer.wanted, fewer.missed, fewer.slowest_us, last_ends);
   carry_frame(c, sums, &sums->last);
   carry_frame(c, sums, &sums->loop);
+  FOR_EACH_CHANGED(sums->functions, HOST_TIMES, function) {
+    CARRY(c, &function->ns);
+    carry_frame(c, sums, &function->frame);
+  }
   carry_parts(c, &sums->parts);
   CARRY_LIST(c, sums->at, sums->n, 41, carry_line);
   if (c->bad)

@@ -67,6 +67,12 @@ void line_set_path(struct analysis *a, const struct sampled_part *part,
   line->called_elsewhere = part->n_paths > 1;
 }
 
+struct sampled_line *line_of_function(struct analysis *a, const struct call_frame *frame) {
+  u32 begin = frame->first_line ? frame->first_line : frame->line;
+  return line_of_part(
+      a, &(struct sampled_part){.kind = OWN_FUNCTION, .line = begin, SAME(frame, file, function)});
+}
+
 struct sampled_line *line_of_part(struct analysis *a, const struct sampled_part *part) {
   struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
   *line =

@@ -77,15 +77,6 @@ static void launching_of(const struct analysis *a, const struct timeline *t, str
   intervals_subtract(scratch, &until_call, &t->capturing, launching);
 }
 
-static struct call_frame *keep_frame(const struct call_frame *from, struct arena *arena) {
-  struct call_frame *copy = arena_alloc(arena, sizeof(*copy));
-  *copy = (struct call_frame){.file = arena_text(arena, from->file),
-                              .function = arena_text(arena, from->function),
-                              .line = from->line,
-                              .first_line = from->first_line};
-  return copy;
-}
-
 /* Where the program was last: where a thread ended it, else not Python's finalizers behind it. */
 static void keep_last(const struct call_sites *sites, const u32 *line_of_stack, const bool *outside,
                       struct line_sums *out) {
@@ -101,23 +92,18 @@ static void keep_last(const struct call_sites *sites, const u32 *line_of_stack, 
   u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
   if (frame == INDEX_NONE || !sites->frames[frame].file)
     return;
-  out->last = keep_frame(&sites->frames[frame], &out->arena);
+  out->last = call_frame_kept(&sites->frames[frame], &out->arena);
 }
 
-static bool is_worker_start(const struct call_frame *frame) {
-  static const char *const starts[] = {"_bootstrap", "_worker_loop"};
-  return MATCHES_ANY(last_name(text_or_empty(frame->function)), starts, same_text);
-}
-
-/* The innermost line of the user's code in what a child does itself: the frames outside of that are
- * those of the parent that forked it. INDEX_NONE if the child waits for work, or is no worker. */
+/* The innermost line of the user's code in what a child does itself. INDEX_NONE if the child waits
+ * for work, or is no worker. */
 static u32 line_of_child(const struct call_sites *sites, const struct call_stack *stack,
                          bool *worker) {
   u32 line = INDEX_NONE;
   *worker = true;
   FOR_EACH(stack->frames, stack->n, one) {
     const struct call_frame *frame = &sites->frames[*one];
-    if (is_worker_start(frame))
+    if (call_frame_starts_worker(frame))
       return line;
     if (line == INDEX_NONE && call_frame_is_user_code(frame))
       line = *one;
@@ -135,6 +121,7 @@ struct moments {
   u32 at, in_any, wait, idle, in_capture; /* cursors */
   struct line_sum *sums;
   struct stack_cost *costs;
+  struct host_times *times; /* [n_stacks] */
   struct line_sums *out;
   struct part_collector *parts;
 };
@@ -169,8 +156,11 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   if (sample->beside || (!m->a->whole_run && !analysis_is_training(m->a, (u32)step)))
     return;
   struct line_sum *sum = &m->sums[frame];
+  struct host_times *times = &m->times[sample->stack];
   m->out->samples++;
+  times->all += waiting ? 0 : ns;
   if (sample->child) {
+    times->of[HOST_WORKERS] += ns;
     sum->worker_ns += ns;
     m->out->worker_ns += ns;
     m->out->worker_ready_ns += is_ready(sample->activity) ? ns : 0;
@@ -182,10 +172,15 @@ static void add_look(struct moments *m, const struct line_sample *sample, u32 fr
   bool training = outside && m->in_training[sample->stack];
   outside &= !training;
   m->out->training_ns += training ? ns : 0;
+  times->training += outside || input || waiting ? 0 : ns;
+  times->of[HOST_INPUT] += input ? ns : 0;
+  times->of[HOST_OUTSIDE] += outside ? ns : 0;
+  times->of[HOST_LAUNCHING] += launching ? ns : 0;
   /* Inside of the model's code launching itself takes the time, and no line of the program's. */
   sum->host_launching_ns += launching && outside ? ns : 0;
   m->out->launching_ns += launching ? ns : 0;
   bool capturing = is_within(&m->t->capturing, &m->in_capture, time);
+  times->of[HOST_CAPTURING] += capturing ? ns : 0;
   sum->host_capturing_ns += capturing ? ns : 0;
   m->out->capturing_ns += capturing ? ns : 0;
   sum->host_outside_ns += outside ? ns : 0;
@@ -287,6 +282,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   out->fewer = sites->fewer;
   struct moments m = {.a = a, .t = t, .sums = sums, .costs = costs, .out = out};
   m.parts = parts_collect_new(sites, scratch);
+  m.times = arena_array(scratch, sites->n_stacks, sizeof(*m.times));
   const bool *outside = stacks_outside_program(sites, line_of_stack, scratch);
   m.in_training = stacks_in_training(sites, marks_forward(t), scratch);
   bool host_communicates = !a->ranks[t->rank].on_gpu;
@@ -313,17 +309,16 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
   }
   out->n_workers = most_at_once(&workers);
   parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
+  busiest_functions(sites, m.times, out);
   keep_last(sites, line_of_stack, outside, out);
-  out->loop = sites->loop ? keep_frame(sites->loop, &out->arena) : NULL;
+  out->loop = sites->loop ? call_frame_kept(sites->loop, &out->arena) : NULL;
 }
-
-enum { WORKERS, INPUT, OUTSIDE, LAUNCHING, CAPTURING, KINDS };
 
 /* A line of a rank: of all places in it. */
 struct line_on_rank {
   const struct line_sum *sum;
   u32 rank;
-  i64 ns[KINDS];
+  i64 ns[HOST_TIMES];
 };
 
 ORDER_BY(by_line, struct line_on_rank, THEN(line_sums_by_line(a->sum, b->sum)) UP(rank))
@@ -368,7 +363,7 @@ static void set_input_line(struct analysis *a, const struct line_on_rank *line) 
   struct rank_result *rank = &a->results->ranks[line->rank];
   bool workers = workers_are_sampled(sums);
   double least_ns = samples_least * sums->parts.sample_ns;
-  double ns = (double)line->ns[workers ? WORKERS : INPUT];
+  double ns = (double)line->ns[workers ? HOST_WORKERS : HOST_INPUT];
   double share = ns / (double)(workers ? sums->worker_ns : sums->input_ns);
   if (!(ns >= least_ns) || (rank->input_line && rank->input_line->share >= share) ||
       (!workers && !(ns >= WORTH_MENTIONING * data_ns_of(a, line->rank))))
@@ -416,8 +411,36 @@ static void set_host_line(struct analysis *a, const struct line_on_rank *line, i
   *place = best;
 }
 
+/* A function, where no line takes half. */
+static void prefer_function(struct analysis *a, u32 rank, enum host_time kind, i64 all_ns,
+                            const struct sampled_line **place) {
+  const struct line_sums *sums = &a->line_sums[rank];
+  const struct host_function *function = &sums->functions[kind];
+  double least_ns = samples_least * sums->parts.sample_ns;
+  if (!function->frame || !((double)function->ns >= least_ns) || !*place ||
+      (*place)->share >= REASON_SHARE)
+    return;
+  struct sampled_line *found = line_of_function(a, function->frame);
+  found->inside = *place;
+  found->in_workers = (*place)->in_workers;
+  found->share = (double)function->ns / (double)all_ns;
+  found->ms = ns_to_ms(function->ns) / line_steps_of(a, rank);
+  *place = found;
+}
+
+static void prefer_functions(struct analysis *a, u32 rank) {
+  const struct line_sums *sums = &a->line_sums[rank];
+  struct rank_result *of = &a->results->ranks[rank];
+  bool workers = workers_are_sampled(sums);
+  prefer_function(a, rank, workers ? HOST_WORKERS : HOST_INPUT,
+                  workers ? sums->worker_ns : sums->input_ns, &of->input_line);
+  prefer_function(a, rank, HOST_OUTSIDE, sums->outside_ns, &of->outside_line);
+  prefer_function(a, rank, HOST_LAUNCHING, sums->launching_ns, &of->launching_line);
+  prefer_function(a, rank, HOST_CAPTURING, sums->capturing_ns, &of->capturing_line);
+}
+
 static void add_times(struct line_on_rank *sum, const struct line_on_rank *more) {
-  for (u32 kind = 0; kind < KINDS; kind++)
+  for (u32 kind = 0; kind < HOST_TIMES; kind++)
     sum->ns[kind] += more->ns[kind];
 }
 
@@ -434,9 +457,9 @@ static void compare_lines(struct analysis *a, struct line_on_rank *all) {
     set_input_line(a, one);
     const struct line_sums *sums = &a->line_sums[one->rank];
     struct rank_result *rank = &a->results->ranks[one->rank];
-    set_host_line(a, one, one->ns[OUTSIDE], sums->outside_ns, &rank->outside_line);
-    set_host_line(a, one, one->ns[LAUNCHING], sums->launching_ns, &rank->launching_line);
-    set_host_line(a, one, one->ns[CAPTURING], sums->capturing_ns, &rank->capturing_line);
+    set_host_line(a, one, one->ns[HOST_OUTSIDE], sums->outside_ns, &rank->outside_line);
+    set_host_line(a, one, one->ns[HOST_LAUNCHING], sums->launching_ns, &rank->launching_line);
+    set_host_line(a, one, one->ns[HOST_CAPTURING], sums->capturing_ns, &rank->capturing_line);
   }
 }
 
@@ -446,5 +469,7 @@ void sampled_lines_summarise(struct analysis *a) {
   u32 n = TOTAL(u32, a->line_sums, a->model->n_ranks, one, one->n);
   SCOPED struct line_on_rank *all = memory_array(size_sum(n, 1), sizeof(*all));
   compare_lines(a, all);
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++)
+    prefer_functions(a, rank);
   slow_parts_summarise(a);
 }

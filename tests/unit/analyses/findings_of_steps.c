@@ -422,15 +422,16 @@ static void a_call_of_communication_is_not_outside(void **state) {
   }
 }
 
-/* Who calls the line is told. */
+/* Who calls the line is told, and the function if the line is one of several of it. */
 static void the_callers_of_a_line_outside_are_told(void **state) {
   static const i64 outside_ms[] = {0, 600};
   (void)state;
   struct cluster *c = longest_on_rank_1(outside_ms, 600, 0);
   cluster_call_function(c, "inner", "outer");
   struct results *r = cluster_analyse(c, NULL);
-  assert_non_null(
-      strstr(found_outside(r)->evidence, "(inner, called at me/train.py:10 > me/train.py:100)"));
+  const char *evidence = found_outside(r)->evidence;
+  assert_non_null(strstr(evidence, "in inner() (me/train.py:20"));
+  assert_non_null(strstr(evidence, "(inner, called at me/train.py:10 > me/train.py:100)"));
   cluster_end(r, c);
 }
 

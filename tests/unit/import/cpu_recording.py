@@ -29,12 +29,15 @@ def function(name, start, ms):
     return event("python_function", name, start, ms)
 
 
-def recording():
+def recording(loads=("train.py(5): load",), within=None):
+    """`loads` share the time before the forward pass, called by `within`, or else by the loop itself."""
     events = [function("train.py(20): <module>", 0, STEPS * STEP)]
     for i in range(STEPS):
         at = i * STEP
-        events.append(function("train.py(5): load", at, LOAD))
-        at += LOAD
+        events += [function(within, at, LOAD)] if within else []
+        for name in loads:
+            events.append(function(name, at, LOAD / len(loads)))
+            at += LOAD / len(loads)
         events += [function("train.py(9): step", at, FORWARD + BACKWARD + OPTIMIZER),
                    function("torch/nn/modules/module.py(1783): _call_impl", at, FORWARD),
                    function("nn.Module: Linear_0", at, FORWARD),
@@ -46,6 +49,28 @@ def recording():
         at += BACKWARD
         events.append(event("user_annotation", "Optimizer.step#SGD.step", at, OPTIMIZER))
     return events
+
+
+PARTS = ("data.py(30): read", "data.py(40): decode", "data.py(50): augment")
+
+
+class WorkOfSeveralFunctions(unittest.TestCase):
+    def outside(self, within):
+        with tempfile.TemporaryDirectory(prefix="tscope-cpu-") as folder:
+            report = json_of(REPORT, profiler_file.write(os.path.join(folder, "cpu.json"), recording(PARTS, within)))
+        found, = [f for f in report["findings"] if f["id"] == "TIMING.OUTSIDE_PHASES"]
+        return found
+
+    def test_the_function_that_calls_them_is_named(self):
+        found = self.outside("data.py(10): batch")
+        self.assertIn("mostly in batch() (data.py:10)", found["title"])
+        self.assertIn("in batch() (data.py:10), with all that it calls, for 100 %", found["evidence"])
+        self.assertRegex(found["evidence"], r"in 3\d % at data.py:[345]0")
+        self.assertIn("Look at data.py:10 first", found["action"])
+
+    def test_the_loop_that_also_trains_is_not(self):
+        found = self.outside(None)
+        self.assertRegex(found["title"], "longest at data.py:[345]0")
 
 
 class CpuRecording(unittest.TestCase):

@@ -64,7 +64,7 @@ void rule_recapture(struct findings *f) {
   const struct sampled_line *line = rank->capturing_line;
   finding_add(f, severity_of(f, gain), saving,
               say(f, "CUDA graphs are captured again and again, in %u of %u steps%s",
-                  sum->capture_steps, sum->steps, at_line(f, ", at ", line)),
+                  sum->capture_steps, sum->steps, at_line(f, ",", line)),
               say(f,
                   "Rank %u captures graphs in so many steps. Calls in a capture launch nothing: "
                   "its GPU does nothing for %s of a %s step meanwhile (mean).%s",

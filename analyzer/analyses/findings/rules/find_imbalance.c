@@ -152,7 +152,7 @@ static void add_imbalance_finding(struct findings *f, double wait, const struct 
       f, severity_of(f, per_step_of(f, saving)), saving,
       say(f, "Ranks wait %s%s of %s for one another%s", named->n ? "another " : "",
           percent(rest / f->step_ms).text, of_each_step(f),
-          at_line(f, ": the last of each step is at ", line)),
+          at_line(f, ": the last of each step is", line)),
       say(f, "%s of %s %s%s, mean over ranks, is exposed wait in collectives; %s.%s%s%s%s",
           duration_ms(wait).text, f->a->whole_run ? "the" : "a", duration_ms(f->step_ms).text,
           f->a->whole_run ? "" : " step", who, describe_last_ranks_line(f, line), apart, last,

@@ -76,7 +76,7 @@ void rule_launch_bound(struct findings *f) {
   finding_add(
       f, severity_of(f, per_step_of(f, saving)), saving,
       say(f, "The GPU waits %s of %s for the host to launch work%s", percent(bound).text,
-          r->ov_steps > 0 ? "each step" : "the time", at_line(f, ", mostly at ", line)),
+          r->ov_steps > 0 ? "each step" : "the time", at_line(f, ", mostly", line)),
       say(f,
           "From the first work on the GPU to the last, nothing had been launched for %s of %s, "
           "mean over ranks. %s of %.0f kernels ran under 10 \u00b5s; half of them began "

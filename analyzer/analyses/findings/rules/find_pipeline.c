@@ -100,7 +100,7 @@ static void add_slow_stage(struct findings *f, const struct pipeline_stage *stag
                 percent(f->r->pipeline_bubble).text, percent(f->r->pipeline_inherent).text);
   finding_add(f, severity_of(f, per_step_of(f, saving_s)), saving_s,
               say(f, "Stage %u of the pipeline is slow: the others wait for it%s", stage->stage,
-                  at_line(f, ", at ", line)),
+                  at_line(f, ",", line)),
               say(f,
                   "If stage %u did its work as fast as the other stages, a step of %s would take "
                   "%s less (replay of the steps).%s%s",

@@ -90,7 +90,7 @@ static const char *slow_compute_action(struct findings *f, const struct rank_res
   return say(f,
              "Compare what rank %u is given to compute%s with its peers: samples, their lengths, "
              "experts, layers. If that is equal, compare clocks and other processes on %s.",
-             rank->rank, at_line(f, " at ", line), host);
+             rank->rank, at_line(f, "", line), host);
 }
 
 static const char *straggler_action(struct findings *f, const struct rank_result *rank,

@@ -51,7 +51,7 @@ void rule_dataloader_bound(struct findings *f) {
       f, line && line->in_workers ? "Its data loader workers are" : "It is then", line);
   finding_add(f, severity_of(f, gain), saving,
               say(f, "Training waits for its input: %s of %s%s", percent(gain / f->step_ms).text,
-                  of_each_step(f), at_line(f, ", at ", line)),
+                  of_each_step(f), at_line(f, ",", line)),
               say(f,
                   "Rank %u spends %s of a %s step in the data phase while nothing else runs; mean "
                   "over ranks %s; %u of %u ranks above %g %%.%s%s",
@@ -130,17 +130,15 @@ static const char *describe_outside_line(struct findings *f, u32 rank, u32 elsew
   const struct sampled_line *line = one->outside_line;
   if (!line)
     return "";
-  const char *text =
-      say(f,
-          " Rank %u is then at %s (%s%s) for %s of the time in which it does "
-          "not wait for communication%s",
-          one->rank, line->place, line->function, called_at(f, line), percent(line->share).text,
-          line->beside || line->waits ? busy_with(f, line) : "");
+  const char *text = say(
+      f, " Rank %u is then %s for %s of the time in which it does not wait for communication%s%s",
+      one->rank, say_place(f, line), percent(line->share).text,
+      line->beside || line->waits ? busy_with(f, line) : "", say_inside(f, line));
   if (elsewhere == INDEX_NONE)
     return say(f, "%s.", text);
   const struct rank_result *other = &f->r->ranks[elsewhere];
-  return say(f, "%s; rank %u at %s (%s) for %s.", text, other->rank, other->outside_line->place,
-             other->outside_line->function, percent(other->outside_line->share).text);
+  return say(f, "%s; rank %u %s for %s.", text, other->rank, say_place(f, other->outside_line),
+             percent(other->outside_line->share).text);
 }
 
 static const char *outside_action(struct findings *f, u32 rank, u32 elsewhere) {
@@ -200,10 +198,11 @@ static const char *outside_title(struct findings *f, const struct outside *o) {
                       : o->alone == INDEX_NONE
                           ? "what one rank or another does "
                           : say(f, "what rank %u does ", f->r->ranks[o->alone].rank);
-  return say(
-      f, "%s of %s is %soutside %s and optimizer%s%s", percent(o->gain / f->step_ms).text,
-      of_each_step(f), whose, o->has_forward || o->unmarked > 0 ? "forward, backward" : "backward",
-      at_line(f, ", mostly at ", line), line && line->beside ? ", waiting for another thread" : "");
+  return say(f, "%s of %s is %soutside %s and optimizer%s%s", percent(o->gain / f->step_ms).text,
+             of_each_step(f), whose,
+             o->has_forward || o->unmarked > 0 ? "forward, backward" : "backward",
+             at_line(f, line && line->share < REASON_SHARE ? ", longest" : ", mostly", line),
+             line && line->beside ? ", waiting for another thread" : "");
 }
 
 static const char *outside_evidence(struct findings *f, const struct outside *o) {
