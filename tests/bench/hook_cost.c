@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Measures the cost of a hooked call: cudaLaunchKernel of a stub that does nothing, under the
- * preload. Every figure is compared with the floor (floor.h). The two are measured in turns in the
- * same process, so that variations of the machine affect both.
+ * Measures the cost of hooked calls: cudaLaunchKernel and cudaEventQuery of a stub that does
+ * nothing, under the preload. Every figure is compared with the floor (floor.h). The two are
+ * measured in turns in the same process, so that variations of the machine affect both.
  *
  *   warm        the ring is small enough to stay in the cache, as with the real rate of a job
  *   sustained   50 million launches without pause, with the default size of the ring
@@ -20,7 +20,7 @@ enum { ROUNDS = 2001 };
 
 static const char kernel;
 static double floor_ns[ROUNDS], direct_ns[ROUNDS], hooked_ns[ROUNDS], found_ns[ROUNDS],
-    ratio[ROUNDS];
+    query_ns[ROUNDS], ratio[ROUNDS];
 
 typedef cudaError_t (*launch_function)(const void *, dim3, dim3, void **, size_t, cudaStream_t);
 
@@ -29,6 +29,13 @@ __attribute__((noinline)) static double measure_calls(launch_function launch, u6
   u64 begin = now_ns();
   for (u64 i = 0; i < calls; i++)
     launch(&kernel, (dim3){128, 1, 1}, (dim3){256, 1, 1}, NULL, 0, stream);
+  return (double)(now_ns() - begin) / (double)calls;
+}
+
+static double measure_queries(u64 calls) {
+  u64 begin = now_ns();
+  for (u64 i = 0; i < calls; i++)
+    cudaEventQuery((cudaEvent_t)0x2000);
   return (double)(now_ns() - begin) / (double)calls;
 }
 
@@ -51,6 +58,7 @@ static void warm(const char *directory) {
     hooked_ns[i] = measure_calls(cudaLaunchKernel, CALLS);
     found_ns[i] = measure_calls(found, CALLS);
     direct_ns[i] = measure_calls(direct, CALLS);
+    query_ns[i] = measure_queries(CALLS);
     ratio[i] = hooked_ns[i] / floor_ns[i];
   }
   double base = median(floor_ns, ROUNDS), alone = median(direct_ns, ROUNDS);
@@ -64,6 +72,10 @@ static void warm(const char *directory) {
   printf("looked up by name     %6.1f ns   the same, found with dlsym()\n",
          median(found_ns, ROUNDS));
   printf("added by the hook     %6.1f ns   %.2f x floor\n", call - alone, (call - alone) / base);
+  double query = median(query_ns, ROUNDS);
+  printf(
+      "polled event          %6.1f ns   %.2f x floor, cudaEventQuery() of one that is not done\n",
+      query, query / base);
 }
 
 /* Wall time is what a job with its own cores sees. On a busy machine it is mostly the time of other

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A launch that costs nothing, so that benchmarks measure only the hook.
+ * Calls that cost nothing, so that benchmarks measure only the hook.
  */
 #include <cuda_runtime_api.h>
 
@@ -14,6 +14,12 @@ __attribute__((visibility("default"))) cudaError_t cudaLaunchKernel(const void *
 /* The same function with a name that has no hook. */
 __attribute__((visibility("default"))) extern __typeof(cudaLaunchKernel) stub_launch
     __attribute__((alias("cudaLaunchKernel")));
+
+/* Asked again and again while work is not done, as by NCCL's watchdog. */
+__attribute__((visibility("default"))) cudaError_t cudaEventQuery(cudaEvent_t event) {
+  (void)event;
+  return cudaErrorNotReady;
+}
 
 /* For sampling.py: a thread that waits for a GPU trains. */
 __attribute__((visibility("default"))) cudaError_t cudaDeviceSynchronize(void) {
