@@ -32,3 +32,17 @@ int input_use_bytes(struct import *import, const struct input *input, enum budge
 /* The same of a file that holds a pickle or one JSON text: its first bytes say which. */
 int input_use_values(struct import *import, const struct input *input, enum budget_kind memory,
                      use_values *use, void *user);
+
+/* Reads each input by an expression that is 0 or negative errno: 0, or the last failure if none
+ * could be read. */
+#define READ_EACH(inputs, n, input, read)                                                          \
+  ({                                                                                               \
+    bool any_ = false;                                                                             \
+    int failure_ = 0;                                                                              \
+    FOR_EACH(inputs, n, input) {                                                                   \
+      int error_ = (read);                                                                         \
+      any_ |= !error_;                                                                             \
+      failure_ = error_ ? error_ : failure_;                                                       \
+    }                                                                                              \
+    any_ ? 0 : failure_;                                                                           \
+  })

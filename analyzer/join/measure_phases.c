@@ -17,15 +17,9 @@ static void add_other(const struct model *model, u32 rank) {
     struct phase_times *times = &model->phases[cell];
     if (model->steps.host_begin[cell] == NS_UNKNOWN)
       continue;
-    i64 left = model->steps.host_end[cell] - model->steps.host_begin[cell];
-    bool any = false;
-    for (u8 kind = TSCOPE_PHASE_DATA; kind <= (u8)TSCOPE_PHASE_OPTIMIZER; kind++) {
-      i64 time = *phase_time_at(times, kind);
-      any |= time != NS_UNKNOWN;
-      left -= time == NS_UNKNOWN ? 0 : time;
-    }
-    if (any)
-      times->other = left;
+    i64 sum = phases_sum(times);
+    if (sum != NS_UNKNOWN)
+      times->other = model->steps.host_end[cell] - model->steps.host_begin[cell] - sum;
   }
 }
 
@@ -102,8 +96,7 @@ static void measure_rank(void *user, u32 r, unsigned worker) {
   struct intervals covered = {0}, all, own, rest;
   (void)worker;
   for (u32 s = 0; s < model->steps.n; s++)
-    model->phases[cell_of_step(model, s, r)] =
-        (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
+    model->phases[cell_of_step(model, s, r)] = PHASES_UNKNOWN;
   for (u32 i = 0; i < sizeof(order); i++, covered = all) {
     if (order[i] == TSCOPE_PHASE_OPTIMIZER) {
       unite_optimizer(events, &arena, &own);

@@ -17,6 +17,21 @@ static inline i64 *phase_time_at(struct phase_times *times, u32 kind) {
                                           : &times->other;
 }
 
+/* Of a step of which nothing is known. */
+#define PHASES_UNKNOWN                                                                             \
+  ((struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN})
+
+/* The time in those phases of a step that are known; NS_UNKNOWN if none is. */
+static inline i64 phases_sum(struct phase_times *times) {
+  i64 sum = NS_UNKNOWN;
+  for (u32 kind = TSCOPE_PHASE_DATA; kind < PHASE_KINDS; kind++) {
+    i64 time = *phase_time_at(times, kind);
+    if (time != NS_UNKNOWN)
+      sum = sum == NS_UNKNOWN ? time : sum + time;
+  }
+  return sum;
+}
+
 /* NAN where it is not known. */
 static inline double phase_ms(const struct model *model, u32 rank, u32 step, u32 kind) {
   i64 ns = *phase_time_at(&model->phases[cell_of_step(model, step, rank)], kind);

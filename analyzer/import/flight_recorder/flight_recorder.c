@@ -164,16 +164,18 @@ static int add_dump(void *user, const struct value *root, char *why, size_t why_
 
 /* What is left out, as what is too large for its budget, may have added something before that
  * shows: groups, for example, whose members are ranks. */
-static void read_dump(struct import *import, struct draft *draft, const struct input *input) {
+static int read_dump(struct import *import, struct draft *draft, const struct input *input) {
   u32 ranks = draft->ranks.n, calls = draft->calls.n, progress = draft->progress.n;
   u32 groups = draft->groups.n;
   struct dump_reading reading = {import, draft, input};
-  if (input_use_values(import, input, BUDGET_MEMORY, add_dump, &reading)) {
+  int error = input_use_values(import, input, BUDGET_MEMORY, add_dump, &reading);
+  if (error) {
     draft->ranks.n = ranks;
     draft->calls.n = calls;
     draft->progress.n = progress;
     dump_groups_cut(draft, groups);
   }
+  return error;
 }
 
 ORDER_BY(by_rank, struct flight_rank, UP(rank) DOWN(seen))
@@ -281,15 +283,11 @@ static void assemble(struct flight_record *flight, struct draft *draft) {
 int load_flight(struct import *import, const struct input *inputs, u32 n) {
   struct draft draft = {.arena = import->arena, .texts = {.arena = import->arena}};
   struct flight_record *flight = arena_alloc(import->arena, sizeof(*flight));
-  int error = 0;
-  FOR_EACH(inputs, n, input)
-    read_dump(import, &draft, input);
-  if (draft.ranks.n == 0)
-    error = -EBADMSG; /* and the last one's reason */
-  if (!error)
+  int error = READ_EACH(inputs, n, input, read_dump(import, &draft, input));
+  if (!error) {
     assemble(flight, &draft);
-  if (!error)
     import->model->flight = flight;
+  }
   FREE_EACH(&draft, groups.at, stacks.at, calls.at, progress.at, ranks.at, groups.index.slots,
             stacks.index.slots);
   value_builder_release(&draft.texts);

@@ -81,20 +81,19 @@ static int read_snapshot(void *user, const struct value *root, char *why, size_t
   return 0;
 }
 
+static int load_one(struct import *import, const struct input *input,
+                    struct snapshot_reading *reading) {
+  reading->input = input;
+  return input_use_values(import, input, BUDGET_PICKLED, read_snapshot, reading);
+}
+
 int load_memory_snapshot(struct import *import, const struct input *inputs, u32 n) {
   struct snapshot_reading reading = {.import = import, .numbered = names_are_ranks(inputs, n)};
   struct model *model = import->model;
-  u32 loaded = 0;
-  int failure = 0;
-  FOR_EACH(inputs, n, input) {
-    reading.input = input;
-    int error = input_use_values(import, input, BUDGET_PICKLED, read_snapshot, &reading);
-    loaded += error == 0;
-    failure = error ? error : failure;
-  }
+  int error = READ_EACH(inputs, n, input, load_one(import, input, &reading));
   model->memories = arena_joined(import->arena, model->memories, model->n_memories,
                                  reading.found.at, reading.found.n, sizeof(*model->memories));
   model->n_memories += reading.found.n;
   free(reading.found.at);
-  return loaded ? 0 : failure;
+  return error;
 }

@@ -123,15 +123,12 @@ static void fill_phases(struct model *model, u32 r, const struct pytscope_run *r
     const struct pytscope_step *step = &run->steps.at[s + model->steps.first];
     size_t cell = cell_of_step(model, s, r);
     struct phase_times *times = &model->phases[cell];
-    i64 left = model->steps.end[cell] - model->steps.begin[cell];
     if (step->attributed == NS_UNKNOWN || model->steps.begin[cell] == NS_UNKNOWN)
       continue;
     for (u32 kind = TSCOPE_PHASE_DATA; kind < PHASE_KINDS; kind++)
-      if (has[kind]) {
-        i64 time = step->kinds[kind] == NS_UNKNOWN ? 0 : step->kinds[kind];
-        *phase_time_at(times, kind) = time;
-        left -= time;
-      }
+      if (has[kind])
+        *phase_time_at(times, kind) = MAX(step->kinds[kind], 0); /* NS_UNKNOWN is less */
+    i64 left = model->steps.end[cell] - model->steps.begin[cell] - MAX(phases_sum(times), 0);
     times->other = MAX(left, 0);
   }
 }
@@ -140,8 +137,7 @@ static void add_phases(struct import *import, const struct pytscope_run *runs, u
   struct model *model = import->model;
   size_t cells = (size_t)model->steps.n * model->n_ranks;
   model->phases = arena_array(import->arena, cells, sizeof(*model->phases));
-  FOR_EACH_CHANGED(model->phases, cells, phase)
-    *phase = (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
+  FILL(model->phases, cells, PHASES_UNKNOWN);
   for (u32 r = 0; r < n; r++)
     fill_phases(model, r, &runs[r]);
   model->phase_method = "pytscope's phases";
@@ -158,20 +154,15 @@ static void build_model(struct import *import, const struct pytscope_run *runs, 
   add_phases(import, runs, n);
 }
 
-/* Reads what can be read. 0, or the last failure where none could be. */
-static int read_all(struct import *import, const struct input *inputs, u32 n,
-                    struct pytscope_run *runs, u32 *read) {
-  int failure = 0;
-  FOR_EACH(inputs, n, input) {
-    struct pytscope_run *run = &runs[*read];
-    *run = (struct pytscope_run){.path = input->path, .values.arena = import->arena};
-    int error = input_use_bytes(import, input, BUDGET_MEMORY, pytscope_run_read, run);
-    if (error)
-      pytscope_run_free(run);
-    *read += !error;
-    failure = error ? error : failure;
-  }
-  return *read ? 0 : failure;
+static int load_one(struct import *import, const struct input *input, struct pytscope_run *runs,
+                    u32 *read) {
+  struct pytscope_run *run = &runs[*read];
+  *run = (struct pytscope_run){.path = input->path, .values.arena = import->arena};
+  int error = input_use_bytes(import, input, BUDGET_MEMORY, pytscope_run_read, run);
+  if (error)
+    pytscope_run_free(run);
+  *read += !error;
+  return error;
 }
 
 int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
@@ -182,10 +173,10 @@ int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
   }
   SCOPED struct pytscope_run *runs = memory_zeroed(n, sizeof(*runs));
   u32 read = 0, next = 0;
-  int error = read_all(import, inputs, n, runs, &read);
-  FOR_EACH_CHANGED(runs, read, one)
-    if (!one->rank_known)
-      one->rank = next++;
+  int error = READ_EACH(inputs, n, input, load_one(import, input, runs, &read));
+  for (u32 i = 0; i < read; i++)
+    if (!runs[i].rank_known)
+      runs[i].rank = next++;
   u32 kept = read ? keep_one_per_rank(model, runs, read) : 0;
   if (kept)
     build_model(import, runs, kept);

@@ -54,11 +54,13 @@ static int read_log(void *user, char *bytes, size_t n, char *why, size_t why_byt
   return scalar_log_read(&reading->log, kind, bytes, n, why, why_bytes);
 }
 
-static int load_one(struct import *import, struct log_reading *reading, u32 rank) {
+static int load_one(struct import *import, const struct input *input, u32 rank,
+                    struct log_reading *reading) {
   struct scalar_log *log = &reading->log;
-  const char *path = reading->input->path;
+  const char *path = input->path;
   u32 before = log->values.n;
-  int error = input_use_bytes(import, reading->input, BUDGET_MEMORY, read_log, reading);
+  reading->input = input;
+  int error = input_use_bytes(import, input, BUDGET_MEMORY, read_log, reading);
   if (error)
     log->values.n = before;
   for (u32 i = before; i < log->values.n; i++)
@@ -79,15 +81,10 @@ int load_scalars(struct import *import, const struct input *inputs, u32 n) {
   struct model *model = import->model;
   struct log_reading reading = {.log.arena = import->arena};
   struct scalar_log *log = &reading.log;
-  int failure = 0;
-  u32 loaded = 0;
   model->n_logs = n;
-  for (u32 i = 0; i < n; i++) {
-    reading.input = &inputs[i];
-    int error = load_one(import, &reading, rank_of(model, &inputs[i], i));
-    loaded += error == 0;
-    failure = error ? error : failure;
-  }
+  int error =
+      READ_EACH(inputs, n, input,
+                load_one(import, input, rank_of(model, input, (u32)(input - inputs)), &reading));
   if ((u64)model->n_scalars + log->values.n < UINT32_MAX) {
     model->scalars = arena_joined(import->arena, model->scalars, model->n_scalars, log->values.at,
                                   log->values.n, sizeof(*model->scalars));
@@ -95,5 +92,5 @@ int load_scalars(struct import *import, const struct input *inputs, u32 n) {
   }
   free(log->values.at);
   free(log->names.at);
-  return loaded ? 0 : failure;
+  return error;
 }

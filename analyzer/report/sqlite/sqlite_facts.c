@@ -18,10 +18,7 @@ static void write_step(struct sqlite_run *run, u32 step, u32 rank) {
   const struct steps *steps = &a->model->steps;
   size_t cell = cell_of_step(a->model, step, rank);
   bool looked_at = step >= a->first_step && step < a->first_step + a->n_steps;
-  struct step_row row = {.step = step,
-                         .rank = rank,
-                         .compute_ms = NAN,
-                         .phases = {NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN}};
+  struct step_row row = {.step = step, .rank = rank, .compute_ms = NAN, .phases = PHASES_UNKNOWN};
   if (!analysis_window(a, rank, step, &row.window))
     return;
   row.host_begin = steps->host_begin ? steps->host_begin[cell] : row.window.begin;
