@@ -122,6 +122,13 @@ struct memory_history {
   u32 n_notes;
 };
 
+/* Where an event or block was allocated, by the number that it has; never NULL. */
+static inline const struct memory_source *memory_source_of(const struct memory_history *history,
+                                                           u32 source) {
+  static const struct memory_source unknown;
+  return source < history->n_sources ? &history->sources[source] : &unknown;
+}
+
 /* A history that is read when needed and released afterwards: with many ranks, one at a time. */
 struct memory_origin {
   u32 rank; /* global rank, INDEX_NONE if the input does not say */

@@ -14,6 +14,7 @@
 #include "base/hash_index.h"
 #include "base/sorting.h"
 #include "base/texts.h"
+#include "base/tree_order.h"
 #include "base/vector.h"
 
 enum { LISTED = 400 };
@@ -183,16 +184,12 @@ void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c) {
 ORDER_BY(by_text, struct tree_frame, BY_TEXT(file) UP(line) BY_TEXT(function))
 
 /* The frames that cost most; a caller comes before what it calls. */
-ORDER_POINTERS_BY(by_cost, struct tree_frame,
-                  LESS_FIRST(sum_of(&b->cost), sum_of(&a->cost)) UP(depth) THEN(by_text(a, b)))
+ORDER_INDICES_BY(by_cost, struct tree_frame,
+                 LESS_FIRST(sum_of(&b->cost), sum_of(&a->cost)) UP(depth) THEN(by_text(a, b)))
 
 struct listing {
   struct analysis *a;
   const struct line_tree *tree;
-  struct tree_frame **kept; /* those that cost most */
-  u32 n_kept;
-  u32 *first, *next; /* by frame: the first of those that it calls, and the next of its caller's;
-                        index + 1 into frames */
   struct line_steps steps;
   i64 *late_ns, *peers_ns; /* by frame: sampled on the worst straggler, and on its peers */
   double late_steps, peers_steps;
@@ -242,36 +239,18 @@ static void list_frame(struct listing *l, const struct tree_frame *frame) {
   lines->n_stacks++;
 }
 
-/* A frame, what it calls, and so on: from one to the next without recursion, however deep. */
-static void list_frames(struct listing *l, u32 outermost) {
-  for (u32 at = outermost; at;) {
-    list_frame(l, &l->tree->frames.at[at - 1]);
-    u32 go = l->first[at - 1];
-    for (; !go && at; at = l->tree->frames.at[at - 1].parent + 1) /* INDEX_NONE + 1 is 0 */
-      go = l->next[at - 1];
-    at = go;
-  }
-}
-
 void line_tree_list(struct line_tree *tree, struct analysis *a, const struct line_steps *steps) {
-  struct lines_result *lines = &a->results->lines;
-  u32 n = tree->frames.n, outermost = 0;
+  struct tree_frame *frames = tree->frames.at;
+  u32 n = tree->frames.n, n_kept = MIN(n, LISTED);
   struct listing l = {.a = a, .tree = tree, .steps = *steps};
-  l.kept = memory_array(size_sum(n, 1), sizeof(struct tree_frame *));
-  l.first = memory_zeroed(size_sum(n, 1), sizeof(*l.first));
-  l.next = memory_zeroed(size_sum(n, 1), sizeof(*l.next));
-  l.n_kept = MIN(n, LISTED);
-  lines->stacks = arena_array(a->arena, l.n_kept, sizeof(*lines->stacks));
+  SCOPED u32 *kept = memory_array(size_sum(n, 1), sizeof(*kept));
+  a->results->lines.stacks = arena_array(a->arena, n_kept, sizeof(*a->results->lines.stacks));
   for (u32 i = 0; i < n; i++)
-    l.kept[i] = &tree->frames.at[i];
+    kept[i] = i;
   split_ranks(&l);
-  SORT(l.kept, n, by_cost);
-  for (u32 i = l.n_kept; i-- > 0;) { /* so that the most expensive one comes first in its list */
-    u32 index = (u32)(l.kept[i] - tree->frames.at), parent = l.kept[i]->parent;
-    u32 *list = parent == INDEX_NONE ? &outermost : &l.first[parent];
-    l.next[index] = *list;
-    *list = index + 1;
-  }
-  list_frames(&l, outermost);
-  FREE_EACH(&l, kept, first, next, late_ns, peers_ns);
+  SORT_INDICES(kept, n, frames, by_cost);
+  ORDER_AS_TREE(kept, n_kept, n, i, frames[i].parent);
+  for (u32 i = 0; i < n_kept; i++)
+    list_frame(&l, &frames[kept[i]]);
+  FREE_EACH(&l, late_ns, peers_ns);
 }

@@ -49,15 +49,14 @@ static struct memory_churn describe_churn(const struct memory_history *history,
                                           const struct allocation *list, const struct row *row,
                                           struct arena *arena) {
   const struct allocation *first = &list[row->first];
-  const struct memory_source *source =
-      first->source < history->n_sources ? &history->sources[first->source] : NULL;
-  struct memory_churn churn = {
-      .category = source ? allocation_category_name(source->category) : NULL,
-      .source = source ? arena_text(arena, source->place) : NULL,
-      .size_bytes = (double)first->bytes,
-      .count = row->n,
-      .bytes = row->bytes,
-      .per_step = history->n_steps ? (double)row->n / history->n_steps : NAN};
+  const struct memory_source *source = memory_source_of(history, first->source);
+  struct memory_churn churn = {.category = allocation_category_name(source->category),
+                               .source = arena_text(arena, source->place),
+                               .size_bytes = (double)first->bytes,
+                               .count = row->n,
+                               .bytes = row->bytes,
+                               .per_step =
+                                   history->n_steps ? (double)row->n / history->n_steps : NAN};
   churn.lifetime_ms =
       MEAN_KNOWN(0, row->n, i, first[i].lifetime < 0 ? NAN : (double)first[i].lifetime) / 1e6;
   return churn;

@@ -11,15 +11,19 @@
 #include "base/checked_memory.h"
 #include "base/robust.h"
 
-/* Least allocated in each step and the event at which it was; NAN where a step has no event. */
-static u32 find_lowest(const struct memory_history *history, double *floors, u32 *at) {
+/* Least and most allocated in each step, and the event at which it was least; NAN where a step has
+ * no event. How many have one. */
+static u32 find_extremes(const struct memory_history *history, double *floors, u32 *at,
+                         double *peaks) {
   u32 seen = 0;
   FILL(floors, history->n_steps, NAN);
+  FILL(peaks, history->n_steps, NAN);
   for (u32 i = 0; i < history->n_events; i++) {
     const struct memory_event *event = &history->events[i];
     if (event->step < 0 || (u32)event->step >= history->n_steps || event->allocated < 0)
       continue;
-    double *least = &floors[event->step];
+    double *least = &floors[event->step], *most = &peaks[event->step];
+    *most = fmax(*most, (double)event->allocated);
     seen += isnan(*least);
     if (isnan(*least) || (double)event->allocated < *least) {
       *least = (double)event->allocated;
@@ -153,29 +157,20 @@ static void fit_growth(const struct memory_history *history, const double *floor
     find_growth_source(history, at[first], at[last], arena, result);
 }
 
-/* Steps of a snapshot are its own; those of a trace are the report's. */
-static void keep_peaks(const struct memory_history *history, struct arena *arena,
-                       struct memory_result *result) {
-  result->step_peak_bytes = arena_array(arena, history->n_steps, sizeof(double));
-  result->n_step_peaks = history->n_steps;
-  FILL(result->step_peak_bytes, history->n_steps, NAN);
-  FOR_EACH(history->events, history->n_events, event)
-    if (event->step >= 0 && (u32)event->step < history->n_steps && event->allocated >= 0)
-      result->step_peak_bytes[event->step] =
-          fmax(result->step_peak_bytes[event->step], (double)event->allocated);
-}
-
 void memory_find_growth(const struct memory_history *history, struct arena *arena,
                         struct memory_result *result) {
   if (!history->n_steps) {
     result->growth_reason = "no steps were found in the recording";
     return;
   }
-  keep_peaks(history, arena, result);
+  /* Steps of a snapshot are its own; those of a trace are the report's. */
+  result->step_peak_bytes = arena_array(arena, history->n_steps, sizeof(double));
+  result->n_step_peaks = history->n_steps;
   SCOPED double *floors =
       memory_array(size_product(4, size_sum(history->n_steps, 1)), sizeof(*floors));
   SCOPED u32 *at = memory_array(size_sum(history->n_steps, 1), sizeof(*at));
-  if (find_lowest(history, floors, at) < GROWTH_LEAST_STEPS + GROWTH_WARMUP_STEPS)
+  if (find_extremes(history, floors, at, result->step_peak_bytes) <
+      GROWTH_LEAST_STEPS + GROWTH_WARMUP_STEPS)
     result->growth_reason = "too few steps to distinguish growth from chance";
   else
     fit_growth(history, floors, at, floors + history->n_steps, arena, result);

@@ -41,10 +41,8 @@ ORDER_BY(by_bytes, struct memory_use,
 
 static struct memory_use use_of(const struct memory_history *history,
                                 const struct held_block *block) {
-  const struct memory_source *source =
-      block->source < history->n_sources ? &history->sources[block->source] : NULL;
-  struct memory_use use = {.kind = source ? source->category : ALLOCATION_UNKNOWN,
-                           .source = source ? source->place : NULL};
+  const struct memory_source *source = memory_source_of(history, block->source);
+  struct memory_use use = {.kind = source->category, .source = source->place};
   if (block->before && !use.kind && !use.source)
     use.kind = ALLOCATION_BEFORE_RECORDING;
   return use;

@@ -8,6 +8,7 @@
 
 #include "analyses/memory/memory.h"
 #include "base/sorting.h"
+#include "base/tree_order.h"
 
 struct cost {
   double bytes;
@@ -24,9 +25,7 @@ struct stack_sums {
 };
 
 static void add_block(struct stack_sums *s, const struct held_block *block) {
-  enum allocation_category category = block->source < s->history->n_sources
-                                          ? s->history->sources[block->source].category
-                                          : ALLOCATION_UNKNOWN;
+  enum allocation_category category = memory_source_of(s->history, block->source)->category;
   double bytes = (double)MAX(block->bytes, 0);
   u32 at = block->stack < s->history->n_frames ? block->stack : 0;
   for (;; at = s->history->frames[at].caller) { /* callers come before what they call */
@@ -53,41 +52,24 @@ static int by_bytes(const void *left, const void *right, void *user) {
   return a < b ? -1 : a > b;
 }
 
-static void list_frame(struct stack_sums *s, u32 frame, u32 depth, double peak, struct arena *arena,
+static u32 depth_of(const struct stack_sums *s, u32 frame) {
+  u32 caller = s->history->frames[frame].caller, depth = 0;
+  for (; caller; caller = s->history->frames[caller].caller)
+    depth++;
+  return depth;
+}
+
+static void list_frame(struct stack_sums *s, u32 frame, double peak, struct arena *arena,
                        struct memory_result *result) {
   struct memory_stack *row = &result->stacks_at_peak[result->n_stacks_at_peak++];
   const struct memory_frame *is = &s->history->frames[frame];
-  *row = (struct memory_stack){.depth = depth,
+  *row = (struct memory_stack){.depth = depth_of(s, frame),
                                .frame = arena_text(arena, is->name),
                                .own = is->own ? ANSWER_YES : ANSWER_NO,
                                .category = allocation_category_name(main_category(s, frame)),
                                .bytes = s->frames[frame].bytes,
                                .blocks = s->frames[frame].blocks,
                                .share = peak > 0 ? s->frames[frame].bytes / peak : NAN};
-}
-
-/* In the order of the tree: a frame, what it calls, and so on, without recursion. */
-static void list_tree(struct stack_sums *s, double peak, struct arena *arena,
-                      struct memory_result *result) {
-  u32 n = s->history->n_frames, depth = 0;
-  SCOPED u32 *first = memory_zeroed(size_sum(n, 1), sizeof(*first));
-  SCOPED u32 *next = memory_zeroed(size_sum(n, 1), sizeof(*next));
-  for (u32 i = s->n_kept; i-- > 0;) { /* so that the largest is first in its list */
-    u32 frame = s->kept[i], caller = s->history->frames[frame].caller;
-    next[frame] = first[caller];
-    first[caller] = frame;
-  }
-  for (u32 at = first[0]; at;) {
-    list_frame(s, at, depth, peak, arena, result);
-    u32 go = first[at];
-    depth += go != 0;
-    while (!go && at) {
-      go = next[at];
-      at = s->history->frames[at].caller;
-      depth -= !go && at;
-    }
-    at = go;
-  }
 }
 
 /* What has no stack, so that the rows without a caller add up to the peak. */
@@ -122,7 +104,9 @@ void memory_stacks_at_peak(const struct memory_history *history, const struct bl
   if (s.n_kept) {
     SORT_INDICES(s.kept, s.n_kept, &s, by_bytes);
     s.n_kept = MIN(s.n_kept, MEMORY_STACKS_LISTED);
-    list_tree(&s, peak, arena, result);
+    ORDER_AS_TREE(s.kept, s.n_kept, n, i, history->frames[i].caller);
+    for (u32 i = 0; i < s.n_kept; i++)
+      list_frame(&s, s.kept[i], peak, arena, result);
     list_unknown(&s, peak, result);
   }
   FREE_EACH(&s, frames, by_category, kept);

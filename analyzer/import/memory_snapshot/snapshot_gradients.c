@@ -16,10 +16,6 @@ struct gradient_search {
   struct block_table kept;     /* those of them that an optimizer found */
 };
 
-static enum allocation_category category_of(const struct memory_history *history, u32 source) {
-  return source < history->n_sources ? history->sources[source].category : ALLOCATION_UNKNOWN;
-}
-
 /* Each source of the backward pass has a second one behind all others: its place, as a gradient. */
 static u32 as_gradient(const struct memory_history *history, u32 source) {
   return source + history->n_sources / 2;
@@ -56,7 +52,7 @@ static void look_at_event(struct gradient_search *s, u32 index) {
   block_table_remove(&s->kept, event->address, NULL);
   if (event->kind == MEMORY_FREE)
     return;
-  enum allocation_category category = category_of(s->history, event->source);
+  enum allocation_category category = memory_source_of(s->history, event->source)->category;
   if (category == ALLOCATION_OPTIMIZER || category == ALLOCATION_GRADIENT_CLIPPING) {
     keep_all(s);
     return;

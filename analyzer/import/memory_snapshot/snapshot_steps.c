@@ -68,19 +68,9 @@ static double kept_share(const struct memory_history *history) {
 /* Whether training steps were recorded, and not only one pass: an optimizer and a backward pass
  * exist only in training. */
 static bool has_training(const struct memory_history *history) {
-  FOR_EACH(history->sources, history->n_sources, source) {
-    enum allocation_category category = source->category;
-    if (category == ALLOCATION_OPTIMIZER || category == ALLOCATION_BACKWARD ||
-        category == ALLOCATION_GRADIENTS)
-      return true;
-  }
-  return false;
-}
-
-static bool is_optimizer_state(const struct memory_history *history,
-                               const struct memory_event *event) {
-  return event->source < history->n_sources &&
-         history->sources[event->source].category == ALLOCATION_OPTIMIZER;
+  return ANY(history->sources, history->n_sources, one,
+             one->category == ALLOCATION_OPTIMIZER || one->category == ALLOCATION_BACKWARD ||
+                 one->category == ALLOCATION_GRADIENTS);
 }
 
 /* A step ends with the last allocation of an uninterrupted run of the optimizer's allocations. */
@@ -91,7 +81,7 @@ static void number_by_optimizer(struct memory_history *history) {
   for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
     if (event->kind == MEMORY_ALLOC) {
-      bool optimizers = is_optimizer_state(history, event);
+      bool optimizers = memory_source_of(history, event->source)->category == ALLOCATION_OPTIMIZER;
       step += optimizing && !optimizers;
       optimizing = optimizers;
       last = optimizing ? i + 1 : last;
