@@ -5,29 +5,24 @@
  */
 #include <math.h>
 
-#include "base/sorting.h"
+#include "base/intervals.h"
 #include "live/live_process.h"
 
 #define ENOUGH_NS 1000000000 /* windows are added up until they cover so much */
 
 void live_gpu_window(struct live_process *process) {
-  u32 n = process->spans.n;
-  if (n == 0)
+  SCOPED_ARENA struct arena scratch = {0};
+  struct intervals busy;
+  u32 cursor = 0;
+  intervals_unite(&scratch, process->spans.at, process->spans.n, &busy);
+  if (busy.n == 0)
     return;
-  struct interval *spans = process->spans.at;
-  SORT(spans, n, by_i64);
-  i64 from = process->spans_to == NS_UNKNOWN ? spans[0].start : process->spans_to;
-  i64 to = from, busy = 0;
-  FOR_EACH(spans, n, span) {
-    i64 start = MAX(span->start, to);
-    if (span->end <= start)
-      continue;
-    busy += span->end - start;
-    to = span->end;
-  }
+  i64 from = process->spans_to == NS_UNKNOWN ? busy.at[0].start : process->spans_to;
+  i64 to = busy.at[busy.n - 1].end;
   if (to <= from)
     return;
-  process->windows[process->n_windows++ % LIVE_WINDOWS] = (struct live_window){from, to, busy};
+  process->windows[process->n_windows++ % LIVE_WINDOWS] =
+      (struct live_window){from, to, intervals_covered(&busy, &cursor, from, to)};
   process->spans_to = to;
 }
 

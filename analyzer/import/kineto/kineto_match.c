@@ -6,7 +6,7 @@
  * best.
  */
 
-#include "base/checked_memory.h"
+#include "base/by_key.h"
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "base/sorting.h"
@@ -19,8 +19,8 @@
 
 struct comm_member {
   u64 identity;
-  u32 rank, comm; /* comm: of this rank's definitions */
-  u32 *calls;     /* index into events.calls, in order */
+  u32 rank;
+  u32 *calls; /* index into events.calls, in order */
   u32 *tokens;
   u32 n;
   bool numbered; /* by the trace itself */
@@ -28,6 +28,7 @@ struct comm_member {
 
 struct matching {
   struct model *model;
+  struct arena arena; /* of the members */
   VECTOR(struct comm_member) members;
   u64 compared, equal;
   u32 refused; /* ranks in groups that do not agree */
@@ -41,35 +42,26 @@ static u32 token_of(const struct rank_call *call) {
   return hash_number((u32)call->op << 8 | call->dtype, size);
 }
 
-/* A member for each communicator of a rank, and room for its calls. */
+/* A member for each communicator of a rank, with its calls. */
 static void add_members(struct matching *m, u32 rank) {
   const struct rank_events *events = model_events(m->model, rank);
-  u32 n = events->n_comms, first = m->members.n;
-  for (u32 c = 0; c < n; c++)
-    VECTOR_PUSH(&m->members, (struct comm_member){.identity = events->comms[c].identity,
-                                                  .rank = rank,
-                                                  .comm = c,
-                                                  .numbered = true});
-  if (n == 0)
-    return;
-  struct comm_member *members = m->members.at + first;
-  FOR_EACH(events->calls.at, events->calls.n, item)
-    if (!op_is_message(item->op))
-      members[item->comm].n++;
-  FOR_EACH_CHANGED(members, n, one) {
-    one->calls = memory_array(size_sum(one->n, 1), sizeof(u32));
-    one->tokens = memory_array(size_sum(one->n, 1), sizeof(u32));
-    one->n = 0;
+  const struct rank_call *calls = events->calls.at;
+  struct by_key of = LISTED_BY_KEY(events->n_comms, 0, events->calls.n, i,
+                                   !op_is_message(calls[i].op), calls[i].comm);
+  for (u32 c = 0; c < events->n_comms; c++) {
+    u32 n = of.begin[c + 1] - of.begin[c];
+    struct comm_member member = {.identity = events->comms[c].identity,
+                                 .rank = rank,
+                                 .calls =
+                                     arena_elements(&m->arena, of.at + of.begin[c], n, sizeof(u32)),
+                                 .tokens = arena_array(&m->arena, n, sizeof(u32)),
+                                 .n = n};
+    member.numbered = ALL(member.calls, n, one, calls[*one].seq != TSCOPE_UNKNOWN);
+    for (u32 i = 0; i < n; i++)
+      member.tokens[i] = token_of(&calls[member.calls[i]]);
+    VECTOR_PUSH(&m->members, member);
   }
-  for (u32 i = 0; i < events->calls.n; i++) {
-    const struct rank_call *call = &events->calls.at[i];
-    struct comm_member *member = &members[call->comm];
-    if (op_is_message(call->op))
-      continue;
-    member->numbered &= call->seq != TSCOPE_UNKNOWN;
-    member->calls[member->n] = i;
-    member->tokens[member->n++] = token_of(call);
-  }
+  FREE_EACH(&of, begin, at);
 }
 
 static u32 count_equal(const struct comm_member *a, const struct comm_member *b, i32 shift,
@@ -158,9 +150,6 @@ void kineto_number_collectives(struct model *model) {
                "collectives of %u ranks agree with their peers' in less than %s of "
                "the calls and are not matched",
                m.refused, percent(LEAST_AGREEMENT).text);
-  FOR_EACH(m.members.at, m.members.n, member) {
-    free(member->calls);
-    free(member->tokens);
-  }
+  arena_release(&m.arena);
   free(m.members.at);
 }
