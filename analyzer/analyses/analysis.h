@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The state of one analysis, shared by the files of this folder. driver.c runs the table of
+ * The state of one analysis, which those in the folders here share. driver.c runs the table of
  * analyses.def over it.
  *
  * A rank's timeline is loaded, reduced to a struct rank_summary and a few graph slices, and

@@ -8,8 +8,6 @@
 #include "base/robust.h"
 #include "base/sorting.h"
 
-#define WARMUP_FACTOR 1.5
-
 i32 model_step_at(const struct model *model, u32 rank, i64 time) {
   i32 step = LAST_BEGUN(model->steps.n, s, step_on_host(model, s, rank).start, time);
   return step >= 0 && time < step_on_host(model, (u32)step, rank).end ? step : -1;
@@ -65,10 +63,9 @@ static void assemble(struct model *model, const struct rank_bounds *bounds) {
   size_t cells = (size_t)n * model->n_ranks;
   struct steps *steps = &model->steps;
   i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
-  FOR_EACH(times, LENGTH_OF(times), time) {
-    **time = arena_array(arena, cells, sizeof(i64));
-    for (size_t i = 0; i < cells; i++)
-      (**time)[i] = NS_UNKNOWN;
+  for (size_t k = 0; k < LENGTH_OF(times); k++) {
+    *times[k] = arena_array(arena, cells, sizeof(i64));
+    FILL(*times[k], cells, NS_UNKNOWN);
   }
   steps->ends_known = arena_array(arena, cells, sizeof(*steps->ends_known));
   steps->open = ANY(bounds, model->n_ranks, one, one->open);
@@ -113,7 +110,7 @@ static void count_warmup(struct model *model) {
   for (u32 s = 1; s < model->steps.n / 4; s++)
     of_hosts |= lasts_as_on_host(model, s);
   model->steps.warmup = model_count_warmup(lengths, model->steps.n, of_hosts);
-  model->steps.warmup_rule = "the first, and following ones over 1.5 x the median";
+  model->steps.warmup_by_lengths = true;
 }
 
 static void choose_steps(struct model *model, const char *wanted) {

@@ -208,11 +208,12 @@ struct steps {
   u32 first;       /* the number that the first one here has in the run: 0, or a of --steps a:b */
   u32 chosen_from; /* --steps left some out of so many; 0: all are here */
   u32 warmup;      /* this many first steps are left out of all statistics */
-  const char *warmup_rule; /* how they were found, in words; NULL if none is applied */
-  const char *method;      /* "step marks", "NVTX ranges", "optimizer phases", "collective period",
-                              "backward passes", "forward passes", "repeated launches", "none": the
-                              first for which there is evidence */
-  double confidence;       /* share of ranks and positions that agree, 0..1; NAN for method none */
+  bool warmup_by_lengths; /* they are those of model_count_warmup(); false: none is left out */
+  const char *method;     /* what marks are ("step marks", or as the importer calls them), "NVTX
+                             ranges",     "optimizer phases", "collective period", "backward passes",
+                             "forward     passes", "repeated launches", "none": the first for which
+                             there is     evidence; or "the engine's iterations" */
+  double confidence;      /* share of ranks and positions that agree, 0..1; NAN for method none */
   bool open; /* nothing says where the last step ends: it ends with the last retained record */
   bool by_collectives;        /* a step ends with its last collective: kernels do not matter */
   bool by_pattern;            /* nothing names a step: what repeats may also be layers */
@@ -254,11 +255,11 @@ struct arena;
 struct kernel_names;
 struct timeline_source; /* rank_timeline.h */
 
-/* Facts that only some inputs have; each importer's own header describes them. They name ranks by
- * their global numbers. There may be more or fewer ranks than in model.ranks. */
+/* Facts that only some inputs have. They name ranks by their global numbers. There may be more or
+ * fewer ranks than in model.ranks. */
 struct flight_record; /* flight_record.h */
 struct memory_origin; /* memory_history.h */
-struct module_tree;   /* import/modules */
+struct module_tree;   /* module_tree.h */
 
 struct model {
   const char *run; /* identity */
@@ -318,9 +319,10 @@ double model_share_kept(const struct model *model);
 
 /* How many first steps to leave out, from their lengths (NAN: not known). Always the first, since
  * it contains the start-up of libraries and caches. Also those after it, as long as they take more
- * than 1.5 x the median of the later half. If the lengths are those `of_hosts` that may run ahead
- * of their devices until they have to wait, also as long as they take less by the same factor. At
- * most a quarter of all. */
+ * than WARMUP_FACTOR x the median of the later half. If the lengths are those `of_hosts` that may
+ * run ahead of their devices until they have to wait, also as long as they take less by the same
+ * factor. At most a quarter of all. */
+#define WARMUP_FACTOR 1.5
 u32 model_count_warmup(const double *lengths, u32 n, bool of_hosts);
 
 /* A collective as one rank called it, whatever its peers did. */

@@ -90,7 +90,7 @@ static bool found_steps_of_rank0(struct analysis *a) {
 void steps_count_warmup(struct analysis *a) {
   const struct model *model = a->model;
   u32 n = model->steps.n;
-  if (a->whole_run || !model->steps.warmup_rule || !model->ranks[0].gpu_kernels ||
+  if (a->whole_run || !model->steps.warmup_by_lengths || !model->ranks[0].gpu_kernels ||
       any_end_is_known(a))
     return;
   double *lengths = arena_array(a->arena, n, sizeof(double));

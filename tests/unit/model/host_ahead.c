@@ -528,7 +528,7 @@ static void warmup_is_found_from_gpu_times(void **state) {
   }
   h->rank.end += late;
   h->model.steps.warmup = 1;
-  h->model.steps.warmup_rule = "by hand";
+  h->model.steps.warmup_by_lengths = true;
   struct results *r = analyse_by_hand(h);
   assert_near(r->warmup_excluded, 2, 0);
   assert_near(r->step_mean_ms, 1, 1e-9);
