@@ -106,7 +106,7 @@ static void add_gpu_coverage(struct analysis *a) {
 /* Ends of steps on the GPU, where anything of its time is known. */
 static void add_step_end_coverage(struct analysis *a) {
   double steps = 0, known = 0;
-  for (u32 step = a->first_step; !a->whole_run && step < a->model->steps.n; step++)
+  FOR_EACH_STEP(a, step)
     for (u32 i = 0; i < a->model->n_ranks; i++) {
       const struct rank *rank = &a->model->ranks[i];
       if (!a->ranks[i].on_gpu || (!rank->gpu_kernels && !rank->collective_runs))

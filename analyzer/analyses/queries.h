@@ -12,6 +12,11 @@
 #include "kernels/communication.h"
 #include "model/phase_times.h"
 
+/* A loop over the analysed steps; a run without steps has none. */
+#define FOR_EACH_STEP(a, step)                                                                     \
+  for (u32 step = (a)->first_step, step##_end = (a)->whole_run ? 0 : step + (a)->n_steps;          \
+       step < step##_end; step++)
+
 /* The step on one rank; false where it does not have it. */
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
 

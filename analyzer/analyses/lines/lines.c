@@ -284,8 +284,8 @@ static u32 merge_lines(struct line_sum *all, u32 n) {
 
 double line_steps_of(const struct analysis *a, u32 rank) {
   double sum = a->whole_run;
-  for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
-    sum += analysis_has_step(a, rank, s) && analysis_is_training(a, s);
+  FOR_EACH_STEP(a, step)
+    sum += analysis_has_step(a, rank, step) && analysis_is_training(a, step);
   return sum;
 }
 

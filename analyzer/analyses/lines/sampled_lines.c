@@ -347,7 +347,7 @@ double workers_ready_share(const struct analysis *a, u32 rank) {
 /* How long the rank's data phases are, in steps of training. */
 static double data_ns_of(const struct analysis *a, u32 rank) {
   double ns = 0;
-  for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++) {
+  FOR_EACH_STEP(a, step) {
     double ms = a->model->phases && analysis_is_training(a, step)
                     ? phase_ms(a->model, rank, step, TSCOPE_PHASE_DATA)
                     : 0;

@@ -262,8 +262,8 @@ void parts_collect_end(struct part_collector *c, const struct analysis *a, u32 r
     SORT(part->paths.at, part->paths.n, most_first);
   out->at = arena_array(arena, c->parts.n, sizeof(*out->at));
   out->sample_ns = c->samples ? (double)c->ns / (double)c->samples : NAN;
-  for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
-    out->steps[slice_of_step(a, s)] += analysis_has_step(a, rank, s);
+  FOR_EACH_STEP(a, step)
+    out->steps[slice_of_step(a, step)] += analysis_has_step(a, rank, step);
   u64 steps = TOTAL(u64, out->steps, SLICES, one, *one);
   FOR_EACH(c->parts.at, c->parts.n, each)
     if (is_kept(each, steps))

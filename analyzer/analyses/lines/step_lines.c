@@ -220,7 +220,7 @@ void step_line_of_long_steps(struct analysis *a, const bool *is_long, double ms,
   *found = (struct step_line){.rank = INDEX_NONE, .more_steps = NAN};
   if (a->whole_run || a->n_steps > TRAINING_SLICES)
     return;
-  for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
+  FOR_EACH_STEP(a, step)
     slices[slice_of_step(a, step)] |= is_long[step];
   step_line_find(a, slices, INDEX_NONE, ms, found);
 }

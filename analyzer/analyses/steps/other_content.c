@@ -30,7 +30,7 @@ struct listing {
 
 static double length_of_rank_ms(const struct analysis *a, u32 rank, u32 step) {
   const struct rank *of = &a->model->ranks[rank];
-  u8 known = a->ends_known[(size_t)step * a->model->n_ranks + rank];
+  u8 known = a->ends_known[cell_of_step(a->model, step, rank)];
   bool on_gpu = of->launches || of->gpu_kernels;
   return on_gpu && known != (STEP_BEGIN_KNOWN | STEP_END_KNOWN)
              ? NAN
@@ -106,7 +106,7 @@ static bool is_usual(const struct listing *l, u32 step) {
 static u32 number_rows(const struct listing *l, u32 *row_of) {
   const struct analysis *a = l->a;
   u32 others = 0, seen = 0, usual = 0;
-  for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
+  FOR_EACH_STEP(a, step)
     others += is_usual(l, step);
   u32 each = others / USUAL_STEPS + 1;
   for (u32 step = 0; step < a->model->steps.n; step++) {

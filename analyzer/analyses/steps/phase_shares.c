@@ -14,7 +14,7 @@
 static double mean_phase_ms(const struct analysis *a, u32 kind, u32 from, u32 end) {
   double sum = 0;
   u32 n = 0;
-  for (u32 step = a->first_step; step < a->model->steps.n; step++)
+  FOR_EACH_STEP(a, step)
     for (u32 rank = from; rank < end && analysis_is_training(a, step); rank++) {
       double ms = phase_ms(a->model, rank, step, kind);
       sum += isnan(ms) ? 0 : ms;

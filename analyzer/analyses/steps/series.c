@@ -201,16 +201,14 @@ static void fill_points(struct analysis *a) {
 
 static void fill_phases(struct analysis *a) {
   const struct series_sums *g = a->series;
-  u32 n_ranks = a->model->n_ranks;
-  for (u32 rank = 0; rank < n_ranks && a->model->phases; rank++)
-    for (u32 column = 0; column < g->n_columns; column++) {
-      const struct phase_times *phases =
-          &a->model->phases[(size_t)g->column_step[column] * n_ranks + rank];
-      float *cell = cell_at(g, rank, column);
-      cell[SERIES_FORWARD] = (float)ms_if_known(phases->forward);
-      cell[SERIES_BACKWARD] = (float)ms_if_known(phases->backward);
-      cell[SERIES_OPTIMIZER] = (float)ms_if_known(phases->optimizer);
-    }
+  static const u32 phases[][2] = {{SERIES_FORWARD, TSCOPE_PHASE_FORWARD},
+                                  {SERIES_BACKWARD, TSCOPE_PHASE_BACKWARD},
+                                  {SERIES_OPTIMIZER, TSCOPE_PHASE_OPTIMIZER}};
+  for (u32 rank = 0; rank < a->model->n_ranks && a->model->phases; rank++)
+    for (u32 column = 0; column < g->n_columns; column++)
+      for (u32 i = 0; i < LENGTH_OF(phases); i++)
+        cell_at(g, rank, column)[phases[i][0]] =
+            (float)phase_ms(a->model, rank, g->column_step[column], phases[i][1]);
 }
 
 /* Walls are known also of ranks whose parts are not. */
