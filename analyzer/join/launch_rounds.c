@@ -32,12 +32,10 @@ struct pattern {
 };
 
 bool rank_needs_rounds(const struct rank_events *events) {
-  bool named = events->marks.n || events->step_ranges.n;
-  for (u32 i = 0; i < events->phases.n && !named; i++) {
-    u8 kind = events->phases.at[i].kind;
-    named = kind == TSCOPE_PHASE_OPTIMIZER || kind == TSCOPE_PHASE_BACKWARD ||
-            kind == TSCOPE_PHASE_FORWARD;
-  }
+  bool named = events->marks.n || events->step_ranges.n ||
+               ANY(events->phases.at, events->phases.n, phase,
+                   phase->kind == TSCOPE_PHASE_OPTIMIZER || phase->kind == TSCOPE_PHASE_BACKWARD ||
+                       phase->kind == TSCOPE_PHASE_FORWARD);
   return !named && events->launches &&
          FEW_CALLS * ((u64)events->calls.n + events->kernels.n) <= events->launches;
 }

@@ -203,15 +203,6 @@ static void add_device_span(struct counting *c, u32 i) {
     c->sums->recompute_ns += took;
 }
 
-/* Mostly they are: a stream works in the order of its calls. */
-static void sort_times(i64 *times, u32 n) {
-  for (u32 i = 1; i < n; i++)
-    if (times[i] < times[i - 1]) {
-      SORT(times, n, by_i64);
-      return;
-    }
-}
-
 /* A stream's queue at a time. */
 struct queue {
   i64 now, depth; /* calls made, less work begun */
@@ -230,8 +221,8 @@ static inline void queue_to(struct queue *queue, i64 next, bool call) {
 
 /* Whether a call or a beginning comes next cannot be predicted: no branch depends on it. */
 static void measure_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n) {
-  sort_times(called, n);
-  sort_times(begun, n);
+  SORT(called, n, by_i64);
+  SORT(begun, n, by_i64);
   i64 first = MIN(called[0], begun[0]);
   struct queue queue = {.now = first, .deepest = sums->deepest, .queued_ns = sums->queued_ns};
   u32 i = 0, k = 0;

@@ -134,10 +134,7 @@ static bool any_told_reason(const struct outcome *o) {
 
 /* The rank that somebody stopped first, when no rank had called anything for long; NULL. */
 static const struct ending *stop_of_a_hang(const struct outcome *o) {
-  const struct ending *stop = NULL;
-  FOR_EACH(o->endings, o->n, ending)
-    if (ending->what == ENDING_STOPPED && (!stop || ending->from < stop->from))
-      stop = ending;
+  const struct ending *stop = FIND(o->endings, o->n, one, one->what == ENDING_STOPPED);
   return stop && !ANY(o->endings, o->n, one,
                       one->last && stop->from - one->last->call_start < AWAITED_NS)
              ? stop
@@ -262,12 +259,10 @@ static bool was_stopped_alone(const struct outcome *o, const struct ending *endi
  * soon, or had to be killed, somebody may have stopped them all; but not if all others say that
  * they lost a peer then. */
 static u32 mark_stopped_first(struct outcome *o) {
-  const struct ending *first = NULL;
+  const struct ending *first =
+      LARGEST(o->endings, o->n, one, was_stopped_alone(o, one), -(double)one->at);
   i64 next = INT64_MAX;
   bool all_lost = true;
-  FOR_EACH(o->endings, o->n, ending)
-    if (was_stopped_alone(o, ending) && (!first || ending->at < first->at))
-      first = ending;
   if (!first || !o->ordered || ANY(o->endings, o->n, one, one->killed_late))
     return 0;
   u32 marked = MARK_WHERE(

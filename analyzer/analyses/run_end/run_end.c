@@ -61,10 +61,8 @@ static void date_lost_rank(const struct analysis *a, struct endings *endings) {
 
 /* Who is killed long after another was stopped, or interrupted, was to end with that one. */
 static void find_killed_late(const struct analysis *a, struct endings *endings) {
-  const struct ending *first = NULL;
-  FOR_EACH(endings->at, endings->n, ending)
-    if (ending->what == ENDING_STOPPED && (!first || ending->from < first->from))
-      first = ending;
+  const struct ending *first =
+      LARGEST(endings->at, endings->n, one, one->what == ENDING_STOPPED, -(double)one->from);
   if (!first || !model_all_aligned(a->model))
     return;
   FOR_EACH_CHANGED(endings->at, endings->n, ending) {

@@ -132,13 +132,8 @@ static void list_calls(struct copy_search *s) {
       list_parts(s, call, ranks);
   }
   SORT(s->calls.at, s->calls.n, by_all);
-  u32 n = 0;
-  for (u32 i = 0; i < s->calls.n; i++)
-    if (n == 0 || by_row_and_total(&s->calls.at[n - 1], &s->calls.at[i]))
-      s->calls.at[n++] = s->calls.at[i];
-    else if (s->calls.at[n - 1].op != s->calls.at[i].op)
-      s->calls.at[n - 1].op = 0;
-  s->calls.n = n;
+  s->calls.n = SORT_AND_JOIN(s->calls.at, s->calls.n, by_row_and_total, kept, other,
+                             kept->op = kept->op == other->op ? kept->op : 0);
 }
 
 /* A call of the row that moves `bytes` in all. False if there is none. */

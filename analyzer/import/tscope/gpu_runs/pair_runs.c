@@ -178,14 +178,12 @@ static void pair_stream(struct pairing *p, u16 stream) {
 }
 
 static void pair_streams(struct rank_events *events, const unit_list *units, bool *run_taken) {
-  u32 n = units->n, m = events->runs.n, streams = 1;
+  u32 n = units->n, m = events->runs.n;
+  u32 streams = MOST_OF(u32, units->at, n, one, one->stream + 1u);
   struct pairing p = {.events = events,
                       .units = units,
                       .run_taken = run_taken,
                       .sessions = memory_array(m, sizeof(u32))};
-  FOR_EACH(units->at, n, one)
-    if (one->stream >= streams)
-      streams = one->stream + 1u;
   SCOPED bool *done = memory_zeroed(streams, 1);
   for (u32 i = 0; i < m; i++)
     p.sessions[i] = rank_cupti_session(events, events->runs.at[i].start, true);

@@ -93,14 +93,6 @@ u32 pair_in_order(const struct ordered *causes, u32 n_causes, const struct order
 /* What was watched in no session comes last. */
 ORDER_BY(by_session, struct ordered, UP(session) UP(of))
 
-/* How many at the beginning of a list are of a session. */
-static u32 count_session(const struct ordered *at, u32 n, u32 session) {
-  u32 same = 0;
-  while (same < n && at[same].session == session)
-    same++;
-  return same;
-}
-
 void pair_sessions(struct pairable *all, bool end_is_lost,
                    void pair(void *user, u32 cause, u32 effect), void *user) {
   SORT(all->causes.at, all->causes.n, by_session);
@@ -111,8 +103,8 @@ void pair_sessions(struct pairable *all, bool end_is_lost,
   for (; left && cause->session != INDEX_NONE; cause += n, left -= n) {
     for (; left_effects && effect->session < cause->session; left_effects--)
       effect++;
-    n = count_session(cause, left, cause->session);
-    n_effects = count_session(effect, left_effects, cause->session);
+    n = FIRST_NOT(0, left, i, cause[i].session == cause->session);
+    n_effects = FIRST_NOT(0, left_effects, i, effect[i].session == cause->session);
     pair_in_order(cause, n, effect, n_effects, end_is_lost, effect_of);
     for (u32 i = 0; i < n; i++)
       if (effect_of[i] != INDEX_NONE)

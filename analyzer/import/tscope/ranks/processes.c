@@ -57,13 +57,10 @@ void processes_drop_unread(struct processes *processes) {
 }
 
 const struct comm_definition *widest_comm(const struct definitions *definitions, bool of_nccl) {
-  const struct comm_definition *widest = NULL;
-  FOR_EACH(definitions->comms, definitions->n_comms, comm)
-    if (comm->parent == 0 && comm->rank < comm->size &&
-        (!of_nccl || comm->backend == TSCOPE_BACKEND_NCCL) &&
-        (!widest || comm->size > widest->size))
-      widest = comm;
-  return widest;
+  return LARGEST(definitions->comms, definitions->n_comms, comm,
+                 comm->parent == 0 && comm->rank < comm->size &&
+                     (!of_nccl || comm->backend == TSCOPE_BACKEND_NCCL),
+                 comm->size);
 }
 
 u32 rank_from_comms(const struct definitions *definitions) {

@@ -121,10 +121,7 @@ bool timeline_end_is_lost(const struct timeline_build *build) {
 }
 
 void timeline_link_launches(struct timeline_build *build) {
-  size_t streams = 1;
-  FOR_EACH(build->facts.at, build->spans.n, fact)
-    if (fact->stream >= streams)
-      streams = fact->stream + 1u;
+  u32 streams = MOST_OF(u32, build->facts.at, build->spans.n, one, one->stream + 1u);
   u32 states = build->events->gpu_states.n;
   u32 sessions = states ? build->events->gpu_states.at[states - 1].sessions : 1;
   sessions += sessions == 0;
@@ -132,7 +129,7 @@ void timeline_link_launches(struct timeline_build *build) {
     return;
   struct linking linking = {
       .build = build,
-      .streams = (u32)streams,
+      .streams = streams,
       .sessions = sessions,
       .slices = memory_zeroed(size_product(sessions, streams), sizeof(struct stream_links))};
   slice_spans(&linking);
