@@ -151,6 +151,21 @@
     largest_;                                                                                      \
   })
 
+/* The number of [0, n) that most are like, if it is most; else any. `alike` says so of i and k
+ * [Boyer and Moore 1991]; `times` gets how many are. */
+#define MAJORITY(n, i, k, alike, times)                                                            \
+  ({                                                                                               \
+    u32 i = 0, lead_ = 0, of_ = (n);                                                               \
+    for (u32 k = 0; k < of_; k++) {                                                                \
+      i = lead_ ? i : k;                                                                           \
+      lead_ += (alike) ? 1 : -1u;                                                                  \
+    }                                                                                              \
+    (times) = 0;                                                                                   \
+    for (u32 k = 0; k < of_; k++)                                                                  \
+      (times) += (alike);                                                                          \
+    i;                                                                                             \
+  })
+
 /* Whether it is true of any number of [from, end). */
 #define ANY_NUMBER(from, end, i, that)                                                             \
   ({                                                                                               \

@@ -6,7 +6,25 @@
 #include "base/checked_memory.h"
 #include "base/command_line.h"
 #include "base/robust.h"
+#include "base/sets.h"
 #include "base/sorting.h"
+
+ORDER_INDICES_BY(by_value, u64, LESS_FIRST(*a, *b))
+
+u32 commonest(u64 *values, u32 n, u32 *times) {
+  u32 first = 0;
+  SCOPED u32 *order = memory_array(size_sum(n, 1), sizeof(*order));
+  sets_begin(order, n);
+  SORT_INDICES(order, n, values, by_value);
+  *times = 0;
+  for (u32 i = 0, same; i < n; i += same) {
+    same = ROW_OF_EQUALS(&order[i], n - i, a, b, values[*a] == values[*b]);
+    if (same > *times || (same == *times && order[i] < first))
+      first = order[i];
+    *times = MAX(same, *times);
+  }
+  return first;
+}
 
 i32 model_step_at(const struct model *model, u32 rank, i64 time) {
   i32 step = LAST_BEGUN(model->steps.n, s, step_on_host(model, s, rank).start, time);

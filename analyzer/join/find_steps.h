@@ -56,6 +56,10 @@ const char *bounds_by_names(const struct model *model, struct rank_bounds *bound
 const char *bounds_by_repetition(const struct model *model, struct rank_bounds *bounds,
                                  double *confidence);
 
+/* Where the first of those values is that are there most often, of equally common ones the first;
+ * `times`: how often. 0 of none. */
+u32 commonest(u64 *values, u32 n, u32 *times);
+
 /* How many steps there are, by the numbers that all ranks give them. */
 u32 bounds_steps(const struct rank_bounds *bounds, u32 n_ranks);
 

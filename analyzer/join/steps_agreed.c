@@ -23,15 +23,9 @@ struct apart {
 
 /* The most common of some values, of equally common ones the least; sorts them. */
 static i64 most_common(i64 *values, u32 n, u32 *times) {
-  i64 found = 0;
-  *times = 0;
   SORT(values, n, by_i64);
-  for (u32 i = 0, same; i < n; i += same) {
-    same = ROW_OF_EQUALS(&values[i], n - i, a, b, *a == *b);
-    found = same > *times ? values[i] : found;
-    *times = MAX(same, *times);
-  }
-  return found;
+  u32 first = commonest((u64 *)values, n, times);
+  return n ? values[first] : 0;
 }
 
 static u32 usual_bounds(const struct model *model, const struct rank_bounds *bounds) {

@@ -64,23 +64,14 @@ static u32 count_periodic(const struct sequences *sequences) {
   return NUMBER_OF(sequences->at, sequences->model->n_ranks, one, has_period(one));
 }
 
-/* The first rank with the kind of sequence that most ranks have. */
+/* The first rank with the kind of sequence that most ranks have, of those that have a period. */
 static u32 choose_reference(const struct sequences *sequences) {
-  u32 best = 0, most = 0, n = sequences->model->n_ranks;
-  for (u32 r = 0; r < n; r++) {
-    u32 count = 0;
-    bool earlier = false;
-    for (u32 i = 0; i < n && !earlier; i++) {
-      bool same = sequences->at[i].kind == sequences->at[r].kind;
-      earlier = same && i < r;
-      count += same;
-    }
-    if (has_period(&sequences->at[r]) && !earlier && count > most) {
-      most = count;
-      best = r;
-    }
-  }
-  return best;
+  const struct sequence *at = sequences->at;
+  u32 ranks = sequences->model->n_ranks, times;
+  SCOPED u64 *kinds = memory_array(size_sum(ranks, 1), sizeof(*kinds));
+  u32 n = LIST_WHERE(kinds, 0, ranks, r, has_period(&at[r]), at[r].kind);
+  u64 kind = kinds[commonest(kinds, n, &times)];
+  return INDEX_OF(at, ranks, one, has_period(one) && one->kind == kind);
 }
 
 /* The host's pause before a call; a microsecond means no pause. */

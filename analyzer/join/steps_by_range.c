@@ -14,21 +14,11 @@ typedef VECTOR(struct rank_step_range) outer_ranges;
 
 /* The thread with most step ranges is the one that trains: another may prefetch or evaluate. */
 static u32 busiest_thread(const struct rank_events *events) {
-  u32 best = INDEX_NONE, most = 0;
-  for (u32 i = 0; i < events->step_ranges.n; i++) {
-    u32 thread = events->step_ranges.at[i].thread, n = 0;
-    if (thread == best)
-      continue;
-    for (u32 j = i; j < events->step_ranges.n; j++)
-      n += events->step_ranges.at[j].thread == thread;
-    if (n > most) {
-      most = n;
-      best = thread;
-    }
-    if (most >= events->step_ranges.n - i)
-      break;
-  }
-  return best;
+  u32 n = events->step_ranges.n, times;
+  SCOPED u64 *threads = memory_array(size_sum(n, 1), sizeof(*threads));
+  for (u32 i = 0; i < n; i++)
+    threads[i] = events->step_ranges.at[i].thread;
+  return n ? (u32)threads[commonest(threads, n, &times)] : INDEX_NONE;
 }
 
 static void find_outer(const struct rank_events *events, outer_ranges *outer) {

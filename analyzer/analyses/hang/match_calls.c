@@ -67,20 +67,6 @@ static void add_mismatch(const struct instance *i, enum match_state state, u32 *
   VECTOR_PUSH(&i->matching->mismatches, mismatch);
 }
 
-/* The member with whom most agree (Boyer and Moore's vote), and how many those are. */
-static u32 majority(const struct instance *i, calls_agree *agree, u32 *votes) {
-  u32 best = 0, balance = 0;
-  for (u32 c = 0; c < i->n; c++) {
-    if (balance == 0)
-      best = c;
-    balance += agree(call_of(i, best), call_of(i, c)) ? 1u : -1u;
-  }
-  *votes = 0;
-  for (u32 c = 0; c < i->n; c++)
-    *votes += agree(call_of(i, best), call_of(i, c));
-  return best;
-}
-
 static char *describe_call(const struct call_index *index, const struct flight_call *call,
                            enum match_state state) {
   const char *in = state == MATCH_DTYPE ? call->in_type : call->in;
@@ -132,7 +118,8 @@ static bool check_agreement(const struct instance *i, calls_agree *agree, enum m
   if (all_agree(i, agree))
     return false;
   struct call_index *index = i->index;
-  u32 votes, best = majority(i, agree, &votes), n = 0, odd = INDEX_NONE;
+  u32 votes, n = 0, odd = INDEX_NONE;
+  u32 best = MAJORITY(i->n, a, b, agree(call_of(i, a), call_of(i, b)), votes);
   bool decided = 2 * votes > i->n;
   u32 *ranks = arena_array(index->arena, i->n, sizeof(u32));
   for (u32 c = 0; c < i->n; c++) {

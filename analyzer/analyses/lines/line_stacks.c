@@ -250,7 +250,7 @@ void line_tree_list(struct line_tree *tree, struct analysis *a, const struct lin
   split_ranks(&l);
   SORT_INDICES(kept, n, frames, by_cost);
   ORDER_AS_TREE(kept, n_kept, n, i, frames[i].parent);
-  for (u32 i = 0; i < n_kept; i++)
-    list_frame(&l, &frames[kept[i]]);
+  FOR_EACH(kept, n_kept, frame)
+    list_frame(&l, &frames[*frame]);
   FREE_EACH(&l, late_ns, peers_ns);
 }

@@ -49,9 +49,7 @@ static void phases_of(const struct timeline *t, bool data, bool calls, struct ar
 
 /* Whether a moment is in one of them; the next call's is not before this one's. */
 static bool is_within(const struct intervals *set, u32 *cursor, i64 time) {
-  while (*cursor < set->n && set->at[*cursor].end <= time)
-    ++*cursor;
-  return *cursor < set->n && set->at[*cursor].start <= time;
+  return intervals_covered(set, cursor, time, time + 1) > 0;
 }
 
 /* The times for which the host waits, as far as they do not overlap: what it does then is nothing

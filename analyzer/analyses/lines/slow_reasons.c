@@ -57,10 +57,7 @@ static void set_amount(struct comparison *c, u32 index, const struct difference 
 }
 
 static bool same_path(const struct sampled_path *x, const struct sampled_path *y) {
-  return x->n == y->n && !ANY_NUMBER(0, x->n, i,
-                                     x->frames[i].line != y->frames[i].line ||
-                                         !same_text(x->frames[i].file, y->frames[i].file) ||
-                                         !same_text(x->frames[i].function, y->frames[i].function));
+  return x->n == y->n && !ANY_NUMBER(0, x->n, i, !call_frame_is_same(&x->frames[i], &y->frames[i]));
 }
 
 /* How long a rank's peers are in a part that is called so, in all. */

@@ -105,8 +105,8 @@ void memory_stacks_at_peak(const struct memory_history *history, const struct bl
     SORT_INDICES(s.kept, s.n_kept, &s, by_bytes);
     s.n_kept = MIN(s.n_kept, MEMORY_STACKS_LISTED);
     ORDER_AS_TREE(s.kept, s.n_kept, n, i, history->frames[i].caller);
-    for (u32 i = 0; i < s.n_kept; i++)
-      list_frame(&s, s.kept[i], peak, arena, result);
+    FOR_EACH(s.kept, s.n_kept, frame)
+      list_frame(&s, *frame, peak, arena, result);
     list_unknown(&s, peak, result);
   }
   FREE_EACH(&s, frames, by_category, kept);

@@ -95,17 +95,13 @@ static struct calls calls_of_step(const struct call_list *of, u32 step) {
   return calls;
 }
 
-/* What most steps call [Boyer and Moore 1991]; if there is no such thing, nothing. */
+/* What most steps call; if there is no such thing, nothing. */
 static struct calls usual_calls(const struct call_list *of, u32 steps) {
-  struct calls usual = {0};
-  for (u32 i = 0, lead = 0; i < steps; i++) {
-    usual = lead ? usual : calls_of_step(of, i);
-    lead += calls_alike(usual, calls_of_step(of, i)) ? 1 : -1u;
-  }
-  u32 n = 0;
+  SCOPED struct calls *calls = memory_array(steps, sizeof(*calls));
   for (u32 i = 0; i < steps; i++)
-    n += calls_alike(usual, calls_of_step(of, i));
-  return 2 * n > steps ? usual : (struct calls){0};
+    calls[i] = calls_of_step(of, i);
+  u32 n, usual = MAJORITY(steps, i, k, calls_alike(calls[i], calls[k]), n);
+  return 2 * n > steps ? calls[usual] : (struct calls){0};
 }
 
 static struct calls find_usual(const struct peers *p, const struct sample_graph *g, u32 rank,

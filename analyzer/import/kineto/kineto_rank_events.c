@@ -60,6 +60,12 @@ bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_i
   return item->kind == KINETO_ITEM_RANGE && name->comm_range && !name->comm_worker && name->op;
 }
 
+/* What a record says of a collective; NULL where nothing. */
+static const struct kineto_comm_facts *facts_of(const struct building *b,
+                                                const struct kineto_item *item) {
+  return item->what == INDEX_NONE ? NULL : &b->trace->comms.at[item->what];
+}
+
 static void list_ranges(struct building *b) {
   for (u32 i = 0; i < b->trace->items.n; i++)
     if (kineto_is_comm_call(b->trace, &b->trace->items.at[i]))
@@ -86,7 +92,7 @@ static struct around find_around(struct building *b, u16 lane, i64 at) {
     b->explained[first] = true;
     found.outer = item;
     if (item->what != INDEX_NONE)
-      found.facts = &trace->comms.at[item->what];
+      found.facts = facts_of(b, item);
     else if (!found.op)
       found.op = kineto_item_name(trace, item)->op;
   }
@@ -161,8 +167,7 @@ static u32 add_coalesced(struct building *b, const struct kineto_item *launch, u
   u32 i = FIRST_NOT(0, b->ranges.n, k, trace->items.at[b->ranges.at[k]].start < launch->start);
   while (i-- > 0 && passed < NEAR) {
     const struct kineto_item *item = &trace->items.at[b->ranges.at[i]];
-    const struct kineto_comm_facts *facts =
-        item->what == INDEX_NONE ? NULL : &trace->comms.at[item->what];
+    const struct kineto_comm_facts *facts = facts_of(b, item);
     passed += item->lane != launch->lane;
     if (item->lane != launch->lane)
       continue;
@@ -194,8 +199,7 @@ static void add_kernel(struct building *b, const struct kineto_item *item) {
 /* A collective as it ran: its run, and the call that caused it. */
 static void add_run(struct building *b, const struct kineto_item *item) {
   const struct kineto_trace *trace = b->trace;
-  const struct kineto_comm_facts *facts =
-      item->what == INDEX_NONE ? NULL : &trace->comms.at[item->what];
+  const struct kineto_comm_facts *facts = facts_of(b, item);
   u32 call = kineto_call_of(&b->calls, item->correlation);
   const struct kineto_item *host = call == INDEX_NONE ? item : &trace->items.at[call];
   struct around around = {0};
@@ -229,8 +233,7 @@ static void add_calls_without_run(struct building *b) {
     bool inside = last && last->lane == item->lane && item->start < last->end;
     if (!inside)
       last = item;
-    const struct kineto_comm_facts *facts =
-        item->what == INDEX_NONE ? NULL : &b->trace->comms.at[item->what];
+    const struct kineto_comm_facts *facts = facts_of(b, item);
     if (inside || b->explained[i] || size_of_group(b, facts) == 1)
       continue;
     u8 op = facts ? facts->op : kineto_item_name(b->trace, item)->op;
@@ -316,11 +319,8 @@ static void peers_in_groups(struct building *b) {
     if (call->peer < 0 || call->comm >= b->trace->groups.n)
       continue;
     const struct kineto_group *group = &b->trace->groups.at[call->comm];
-    for (u32 m = 0; m < group->n_members; m++)
-      if (group->members[m] == (u32)call->peer) {
-        call->peer = (i32)m;
-        break;
-      }
+    u32 member = INDEX_OF(group->members, group->n_members, one, *one == (u32)call->peer);
+    call->peer = member == INDEX_NONE ? call->peer : (i32)member;
   }
 }
 
@@ -407,8 +407,7 @@ static void add_items(struct building *b) {
   const struct kineto_trace *trace = b->trace;
   bool engine = !has_profiler_steps(trace);
   i64 step_end = INT64_MIN;
-  FOR_EACH(trace->items.at, trace->items.n, one) {
-    const struct kineto_item *item = one;
+  FOR_EACH(trace->items.at, trace->items.n, item) {
     const struct kineto_name *name = kineto_item_name(trace, item);
     if (kineto_is_run(trace, item))
       add_run(b, item);

@@ -300,12 +300,11 @@ static void collect_intervals(const struct timeline_making *m, u32 kinds, struct
 /* In a job without GPU the operators are the compute, except those that wait or communicate. */
 static void collect_all_intervals(struct timeline_making *m) {
   struct timeline *t = m->timeline;
-  bool gpu = m->events->gpu_kernels > 0;
-  for (u32 i = 0; i < t->n_spans && !gpu; i++)
-    gpu = t->spans[i].kind == SPAN_KERNEL || t->spans[i].kind == SPAN_MEMCPY ||
-          t->spans[i].kind == SPAN_MEMSET || t->spans[i].kind == SPAN_LAUNCH;
-  t->on_gpu = gpu;
   bool kernels = m->events->gpu_kernels > 0;
+  bool gpu = kernels || ANY(t->spans, t->n_spans, one,
+                            one->kind == SPAN_KERNEL || one->kind == SPAN_MEMCPY ||
+                                one->kind == SPAN_MEMSET || one->kind == SPAN_LAUNCH);
+  t->on_gpu = gpu;
   t->has_compute = !gpu || kernels;
   t->has_memcpy = !gpu || kernels;
   t->has_comm = m->events->calls.n == 0 || m->events->runs.n > 0;
