@@ -59,50 +59,41 @@ static void slice_spans(struct linking *linking) {
   }
 }
 
-/* What identifies a launch or a device span for pairing. A kernel without a name cannot be
- * distinguished from its neighbours and is left out. */
-static bool describe(const struct timeline_build *build, u32 span, struct ordered *out) {
-  const struct span_facts *facts = &build->facts.at[span];
-  *out = (struct ordered){.at = build->spans.at[span].start,
-                          .what = (u32)facts->work << WORK_SHIFT |
-                                  (facts->what & ((1u << WORK_SHIFT) - 1))};
-  return facts->work != WORK_KERNEL || facts->what != 0;
-}
-
-static void link(struct timeline_build *build, u32 cause, u32 effect) {
-  struct span *spans = build->spans.at;
+static void link(void *user, u32 cause, u32 effect) {
+  struct span *spans = ((struct timeline_build *)user)->spans.at;
   spans[cause].link = effect;
   spans[effect].launch = cause;
   if (spans[effect].kind != SPAN_COLLECTIVE) /* its link is the arrival */
     spans[effect].link = cause;
 }
 
-/* Keeps of the spans those that can be paired. */
-static u32 describe_all(const struct timeline_build *build, u32 *spans, u32 n,
-                        struct ordered *ordered) {
-  u32 kept = 0;
-  FOR_EACH(spans, n, span) {
-    spans[kept] = *span;
-    kept += describe(build, *span, &ordered[kept]);
-  }
-  return kept;
+/* What identifies a launch or a device span for pairing. */
+static struct ordered ordered_of(const struct timeline_build *build, u32 span) {
+  const struct span_facts *facts = &build->facts.at[span];
+  u32 what = (u32)facts->work << WORK_SHIFT | (facts->what & ((1u << WORK_SHIFT) - 1));
+  return (struct ordered){build->spans.at[span].start, what, 0, span};
 }
 
-static void link_by_names(struct timeline_build *build, struct stream_links *slice) {
-  SCOPED struct ordered *causes = memory_array(slice->causes.n, sizeof(*causes));
-  SCOPED struct ordered *effects = memory_array(slice->effects.n, sizeof(*effects));
-  SCOPED u32 *effect_of = memory_array(slice->causes.n, sizeof(u32));
-  u32 n_causes = describe_all(build, slice->causes.at, slice->causes.n, causes);
-  u32 n_effects = describe_all(build, slice->effects.at, slice->effects.n, effects);
-  pair_in_order(causes, n_causes, effects, n_effects, timeline_end_is_lost(build), effect_of);
-  for (u32 i = 0; i < n_causes; i++)
-    if (effect_of[i] != INDEX_NONE)
-      link(build, slice->causes.at[i], slice->effects.at[effect_of[i]]);
+/* A kernel without a name cannot be distinguished from its neighbours and is left out. */
+static bool has_name(const struct timeline_build *build, u32 span) {
+  return build->facts.at[span].work != WORK_KERNEL || build->facts.at[span].what != 0;
+}
+
+static void link_by_names(struct timeline_build *build, const struct stream_links *slice) {
+  struct pairable all = {0};
+  FOR_EACH(slice->causes.at, slice->causes.n, cause)
+    if (has_name(build, *cause))
+      VECTOR_PUSH(&all.causes, ordered_of(build, *cause));
+  FOR_EACH(slice->effects.at, slice->effects.n, effect)
+    if (has_name(build, *effect))
+      VECTOR_PUSH(&all.effects, ordered_of(build, *effect));
+  pair_sessions(&all, timeline_end_is_lost(build), link, build);
+  pairable_free(&all);
 }
 
 /* Equal counts of equal kinds of work: order is enough. Otherwise some launches (static CUDA
  * runtimes in libraries) or spans (dropped by the source) were not seen, and names must help. */
-static void link_stream(struct timeline_build *build, struct stream_links *slice) {
+static void link_stream(struct timeline_build *build, const struct stream_links *slice) {
   const struct span_facts *facts = build->facts.at;
   const u32 *causes = slice->causes.at, *effects = slice->effects.at;
   u32 n = slice->causes.n;
@@ -136,8 +127,7 @@ void timeline_link_launches(struct timeline_build *build) {
   FOR_EACH_CHANGED(linking.slices, sessions * streams, slice) {
     if (slice->causes.n && slice->effects.n)
       link_stream(build, slice);
-    free(slice->causes.at);
-    free(slice->effects.at);
+    FREE_EACH(slice, causes.at, effects.at);
   }
   free(linking.slices);
 }
