@@ -134,8 +134,11 @@ struct message_pair {
 
 ORDER_BY(by_pair, struct message_pair, UP(comm) UP(low) UP(high) DOWN(upwards) UP(collective))
 
-static u32 list_messages(const struct model *model, struct message_pair *messages) {
-  u32 n = 0;
+struct messages {
+  VECTOR(struct message_pair) all;
+};
+
+static void list_messages(const struct model *model, struct messages *messages) {
   for (u32 i = 0; i < model->n_collectives; i++) {
     const struct collective *collective = &model->collectives[i];
     const struct arrival *send = members_of(model, collective), *receive = send + 1;
@@ -143,12 +146,10 @@ static u32 list_messages(const struct model *model, struct message_pair *message
         send->end == NS_UNKNOWN || receive->end == NS_UNKNOWN || send->rank == receive->rank)
       continue;
     bool upwards = send->rank < receive->rank;
-    if (messages)
-      messages[n] = (struct message_pair){collective->comm, upwards ? send->rank : receive->rank,
-                                          upwards ? receive->rank : send->rank, i, upwards};
-    n++;
+    VECTOR_PUSH(&messages->all,
+                (struct message_pair){collective->comm, upwards ? send->rank : receive->rank,
+                                      upwards ? receive->rank : send->rank, i, upwards});
   }
-  return n;
 }
 
 /* As many of each direction, spread evenly. */
@@ -167,12 +168,11 @@ static struct clock_sample choose_messages(const struct message_pair *at, u32 n,
 }
 
 static void add_messages(struct samples *samples, const struct model *model, struct arena *arena) {
-  u32 n = list_messages(model, NULL);
-  if (n == 0)
-    return;
-  SCOPED struct message_pair *messages = memory_array(n, sizeof(*messages));
+  struct messages list = {0};
+  list_messages(model, &list);
+  SCOPED struct message_pair *messages = list.all.at;
+  u32 n = list.all.n;
   struct clock_sample *all = arena_array(arena, size_sum(samples->n, n), sizeof(*all));
-  list_messages(model, messages);
   SORT(messages, n, by_pair);
   memcpy(all, samples->at, samples->n * sizeof(*all));
   samples->at = all;

@@ -70,9 +70,7 @@ int byte_source_open(struct byte_source **out, const char *path) {
       memory_is_short(1u << 16, 1); /* about */
   }
   if (error) {
-    close(source->fd);
-    free(source->compressed);
-    free(source);
+    byte_source_close(source);
     return error;
   }
   *out = source;

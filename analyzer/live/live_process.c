@@ -212,14 +212,9 @@ int live_process_open(struct live_process *process, const char *path, char *why,
 }
 
 void live_process_close(struct live_process *process) {
-  free(process->comms.at);
-  free(process->channels.at);
-  free(process->channels.index.slots);
-  free(process->received.at);
-  free(process->spans.at);
+  FREE_EACH(process, comms.at, channels.at, channels.index.slots, received.at, spans.at, runs.at);
   rank_events_release(&process->called);
   rank_events_release(&process->seen);
-  free(process->runs.at);
   definitions_follow_end(&process->definitions);
   trace_follow_close(&process->trace);
 }

@@ -196,9 +196,7 @@ static void list_known(struct known_processes *known, const struct live_run *run
 }
 
 static void release_known(struct known_processes *known) {
-  free(known->all.at);
-  free(known->entries);
-  free(known->facts);
+  FREE_EACH(known, all.at, entries, facts);
 }
 
 /* Whether a process of another run is a rank that this one lacks. What it defines is read first. */

@@ -32,8 +32,7 @@ void model_free(struct model *model) {
     rank_events_release(event);
   if (internal->free_imported)
     internal->free_imported(internal->imported);
-  free(internal->notes.at);
-  free(internal->sparse.at);
+  FREE_EACH(internal, notes.at, sparse.at);
   arena_release(&internal->arena);
   free(internal);
   free(model);

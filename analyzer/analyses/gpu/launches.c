@@ -256,8 +256,7 @@ static void add_spans(struct counting *c) {
   FOR_EACH_CHANGED(c->streams, t->n_lanes, stream) {
     if (stream->begun.n)
       measure_queue(c->sums, stream->called.at, stream->begun.at, stream->begun.n);
-    free(stream->called.at);
-    free(stream->begun.at);
+    FREE_EACH(stream, called.at, begun.at);
   }
 }
 

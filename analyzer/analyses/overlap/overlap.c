@@ -397,6 +397,5 @@ void overlap_rank(struct analysis *a, const struct timeline *timeline) {
   if (analysis_keeps(a, timeline->rank))
     carry_windows(analysis_keeps(a, timeline->rank), &s.windows, &s.parts, &s.n_windows);
   arena_release(&s.scratch);
-  free(s.collectives);
-  free(s.phases);
+  FREE_EACH(&s, collectives, phases);
 }

@@ -34,8 +34,7 @@ u32 member_of(const struct straggler_test *c, const struct collective *collectiv
   const struct arrival *arrivals = members_of(c->a->model, collective);
   if (rank < collective->n_arrivals && arrivals[rank].rank == rank)
     return rank; /* of all ranks */
-  u32 k = FIRST_NOT(0, collective->n_arrivals, i, arrivals[i].rank < rank);
-  return k < collective->n_arrivals && arrivals[k].rank == rank ? k : INDEX_NONE;
+  return SORTED_INDEX(collective->n_arrivals, i, arrivals[i].rank, rank);
 }
 
 double member_own_time(const struct straggler_test *c, const struct collective *collective,

@@ -70,11 +70,8 @@ static void note_extra(struct counting *c, struct call_kind *kind) {
 
 /* How long the rank that came first is in it. */
 static i64 longest_in(const struct model *model, const struct collective *collective) {
-  i64 longest = 0;
-  FOR_EACH_MEMBER(model, collective, one)
-    if (arrival_has_run(one) && one->end - one->start > longest)
-      longest = one->end - one->start;
-  return longest;
+  return MOST_OF(i64, members_of(model, collective), collective->n_arrivals, one,
+                 arrival_has_run(one) ? one->end - one->start : 0);
 }
 
 /* Collectives come in order of time, so those of one kind and step follow each other. */

@@ -90,7 +90,6 @@ int load_scalars(struct import *import, const struct input *inputs, u32 n) {
                                   log->values.n, sizeof(*model->scalars));
     model->n_scalars += log->values.n;
   }
-  free(log->values.at);
-  free(log->names.at);
+  FREE_EACH(log, values.at, names.at);
   return error;
 }

@@ -95,6 +95,5 @@ void trace_visit(const struct trace_file *file, struct trace_visit *visit) {
     sort_places(walk.later.at, walk.later.n);
   for (u32 i = 0; i < walk.later.n && !budget_is_over(); i++)
     visit_later(&walk, &walk.later.at[i]);
-  free(walk.later.at);
-  free(walk.buffer);
+  FREE_EACH(&walk, later.at, buffer);
 }

@@ -273,8 +273,7 @@ void runs_from_copies(struct rank_events *events) {
   }
   if (events->runs.n > s.n_recorded)
     SORT(events->runs.at, events->runs.n, by_start);
-  free(s.calls.at);
-  free(s.streams);
+  FREE_EACH(&s, calls.at, streams);
   free(events->copies.at);
   events->copies.at = NULL;
   events->copies.n = events->copies.room = 0;

@@ -135,6 +135,5 @@ void graph_replays_expand(struct graph_replays *graphs, struct rank_events *even
 }
 
 void graph_replays_release(struct graph_replays *graphs) {
-  free(graphs->items.at);
-  free(graphs->replays.at);
+  FREE_EACH(graphs, items.at, replays.at);
 }

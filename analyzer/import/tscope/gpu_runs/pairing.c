@@ -113,6 +113,5 @@ void pair_sessions(struct pairable *all, bool end_is_lost,
 }
 
 void pairable_free(struct pairable *all) {
-  free(all->causes.at);
-  free(all->effects.at);
+  FREE_EACH(all, causes.at, effects.at);
 }

@@ -130,7 +130,6 @@ void processes_release(struct processes *processes) {
   FOR_EACH_CHANGED(processes->at, processes->n, process)
     if (process->rank_events_read)
       rank_events_release(&process->events);
-  free(processes->at);
-  free(processes->notes.at);
+  FREE_EACH(processes, at, notes.at);
   *processes = (struct processes){0};
 }

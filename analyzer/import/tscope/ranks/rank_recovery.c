@@ -139,8 +139,7 @@ static void add_run(struct processes *processes, const struct trace_run *run) {
                                   "communicator, and each has ranks that the other lacks",
                                   run->id);
   VECTOR_PUSH(&processes->notes, note);
-  free(added.at);
-  free(added.notes.at);
+  FREE_EACH(&added, at, notes.at);
 }
 
 static bool run_is_lacked(const struct processes *processes, const struct trace_run *run) {
