@@ -15,6 +15,8 @@
 
 #include "base/intervals.h"
 
+#define HOST_SPIN_NAME "waiting for what a kernel writes"
+
 /* Whether a thread's pause after the launch of a kernel that notifies was a wait for that kernel.
  */
 static inline bool host_spin_ends_with(const struct interval *pause, i64 kernel_end) {

@@ -203,7 +203,7 @@ static void add_op(struct kineto_trace *trace, const struct kineto_event *event,
                    event->shapes.at);
   if (n < 0 || (size_t)n >= sizeof(shaped))
     return;
-  item->name = kineto_name_of(&trace->names, (struct json_text){.at = shaped, .n = (u32)n});
+  item->name = kineto_number_of(&trace->names, shaped);
 }
 
 /* Functions of the user's program or of a Python library; not built-in functions, and not modules.

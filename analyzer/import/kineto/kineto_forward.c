@@ -121,11 +121,9 @@ static bool is_parted(const struct forward_search *s, const struct matched *last
 }
 
 static void add_pass(struct forward_search *s, u32 lane, struct interval pass) {
-  static const char text[] = "forward";
-  const struct json_text words = {.at = text, .n = sizeof(text) - 1};
   struct kineto_item item = {.start = pass.start,
                              .end = pass.end,
-                             .name = kineto_name_of(&s->trace->names, words),
+                             .name = kineto_number_of(&s->trace->names, "forward"),
                              .what = INDEX_NONE,
                              .lane = (u16)lane,
                              .kind = KINETO_ITEM_RANGE};

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/hash_index.h"
 #include "import/kineto/json_scan.h"
@@ -59,6 +61,10 @@ struct kineto_names {
 
 /* Number of a name, 0 for the empty one. */
 u32 kineto_name_of(struct kineto_names *names, struct json_text text);
+
+static inline u32 kineto_number_of(struct kineto_names *names, const char *name) {
+  return kineto_name_of(names, (struct json_text){.at = name, .n = (u32)strlen(name)});
+}
 
 /* What the kernel of that name communicates. */
 struct communication kineto_communication(struct kineto_names *names, u32 name);

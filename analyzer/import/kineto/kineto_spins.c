@@ -49,11 +49,9 @@ static void add_wait(struct kineto_trace *trace, u32 call, const struct interval
 }
 
 static void find_spin(struct kineto_trace *trace, u32 call, i64 kernel_end) {
-  static const char text[] = "waiting for what a kernel writes";
-  const struct json_text words = {.at = text, .n = sizeof(text) - 1};
   struct interval pause;
   if (find_pause(trace, call, &pause) && host_spin_ends_with(&pause, kernel_end))
-    add_wait(trace, call, &pause, kineto_name_of(&trace->names, words));
+    add_wait(trace, call, &pause, kineto_number_of(&trace->names, HOST_SPIN_NAME));
 }
 
 /* The call that launched the copy then is short, and the wait begins behind it. */

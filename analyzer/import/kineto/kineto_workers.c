@@ -138,7 +138,6 @@ static void give_over(struct kineto_item *call, const struct kineto_item *run) {
 }
 
 void kineto_find_worker_waits(struct kineto_trace *trace) {
-  static const char text[] = "waiting for a collective";
   struct worker_search s = {.trace = trace};
   u32 n = trace->items.n, number = MOST_OF(u32, trace->items.at, n, item, item->correlation);
   for (u32 i = 0; i < n; i++) {
@@ -148,7 +147,7 @@ void kineto_find_worker_waits(struct kineto_trace *trace) {
     u32 caller = find_operator(&s, i);
     if (caller == INDEX_NONE || number == UINT32_MAX)
       continue;
-    s.name = kineto_name_of(&trace->names, (struct json_text){.at = text, .n = sizeof(text) - 1});
+    s.name = kineto_number_of(&trace->names, "waiting for a collective");
     give_over(&trace->items.at[caller], &trace->items.at[i]);
     trace->items.at[caller].kind = KINETO_ITEM_CALL;
     trace->items.at[caller].correlation = trace->items.at[i].correlation = ++number;

@@ -5,6 +5,7 @@
 #include "import/file_budget.h"
 #include "import/tscope/timeline/timeline_build.h"
 #include "import/tscope/trace_source.h"
+#include "model/host_spin.h"
 
 /* What a timeline owns. */
 struct timeline_internal {
@@ -27,7 +28,7 @@ static const char *const vocabulary[VOCABULARY] = {
     [NAMES_OF_CALLS + 2] = "graph launch",
     [NAMES_OF_CALLS + 3] = "copy",
     [NAMES_OF_CALLS + 4] = "fill",
-    [NAMES_OF_CALLS + 5] = "waiting for what a kernel writes",
+    [NAMES_OF_CALLS + 5] = HOST_SPIN_NAME,
 };
 
 static const char *trace_name(const struct timeline *timeline, u32 name) {
