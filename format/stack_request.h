@@ -12,7 +12,8 @@
  * "%XX"; an unknown text is "-", an empty one "%". The first line is TSCOPE_REQUEST_FORMAT with
  * the request's number. Then:
  *
- *   process THREADS WHY                      threads of the job; why no Python frames follow
+ *   process THREADS WHY FOLDER               threads of the job; why no Python frames follow; the
+ *                                            folder that it is in
  *
  *   thread TID STATE NAME WAIT CALL FILE     what the kernel says; see inspect/thread_state.h
  *

@@ -245,6 +245,7 @@ static void read_line(struct parse *p, char *text) {
   if (strcmp(line.kind, "process") == 0) {
     p->stacks->all_threads = count(line.field[0]);
     p->stacks->no_python = decode(p->arena, line.field[1]);
+    p->stacks->folder = decode(p->arena, line.field[2]);
   } else if (strcmp(line.kind, "thread") == 0) {
     read_thread(p, &line);
   } else if (strcmp(line.kind, "peer") == 0) {

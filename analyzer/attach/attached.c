@@ -2,6 +2,9 @@
 #include "attach/attached.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "attach/python_image.h"
 #include "base/checked_memory.h"
@@ -21,6 +24,13 @@ struct process_look {
 
 static const char *copy_text(struct arena *arena, const char *text) {
   return *text ? arena_text(arena, text) : NULL;
+}
+
+static const char *folder_of(struct arena *arena, pid_t pid) {
+  char link[32], folder[PATH_MAX];
+  snprintf(link, sizeof(link), "/proc/%d/cwd", pid);
+  ssize_t length = readlink(link, folder, sizeof(folder));
+  return length > 0 ? arena_copy(arena, folder, (size_t)length) : NULL;
 }
 
 static int list_threads(struct process_look *l, u32 *tids) {
@@ -119,6 +129,7 @@ int attached_read_stacks(struct arena *arena, pid_t pid, enum native_which which
   static struct process_look l;
   static u32 tids[THREADS_MOST];
   *stacks = rank_stall_empty();
+  stacks->folder = folder_of(arena, pid);
   *native = (struct native_outcome){0};
   l = (struct process_look){.arena = arena, .pid = pid, .stacks = stacks};
   int error = list_threads(&l, tids);

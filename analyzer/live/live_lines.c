@@ -161,11 +161,11 @@ static void find_line(struct live_view *view, struct live_rank *rank,
   rank->late_why = why_not(view, rank, &own, n, &most, &next);
   if (rank->late_why)
     return;
-  char place[512];
-  call_frame_write_place(&most.line->frame, place, sizeof(place));
+  const struct call_frame *at = &most.line->frame;
+  const char *folder = rank->process->definitions.now.info[TSCOPE_INFO_DIRECTORY];
   rank->late_more_s = most.more * view->step_s;
-  rank->late_at = arena_printf(&view->arena, "%s (%s)", place,
-                               most.line->frame.function ? most.line->frame.function : "?");
+  rank->late_at = arena_printf(&view->arena, "%s (%s)", call_frame_place(&view->arena, at, folder),
+                               at->function ? at->function : "?");
 }
 
 void live_find_late_lines(struct live_view *view) {

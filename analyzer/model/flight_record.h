@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "model/model.h"
+#include "model/span_call_sites.h"
 
 #define SEQ_UNKNOWN (-1ll)
 
@@ -24,14 +24,9 @@ enum flight_state {
 static const char *const flight_state_words[]
     __attribute__((unused)) = {"called", "scheduled", "started", "completed"};
 
-struct flight_frame {
-  const char *file, *function; /* NULL if not known */
-  i64 line;                    /* 0 if not known */
-};
-
 /* Innermost first. Calls made at one place share one. */
 struct flight_stack {
-  const struct flight_frame *frames;
+  const struct call_frame *frames;
   u32 n;
 };
 

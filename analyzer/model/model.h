@@ -388,6 +388,11 @@ u32 model_missing_ranks(const struct model *model, u32 *ranks);
 /* From what a process says of itself (rank.info); NAN if not known. */
 double gpu_memory_bytes(const char *const *info);
 
+/* In which the job was started, if a trace has it; NULL. */
+static inline const char *model_folder(const struct model *model) {
+  return model->n_ranks ? model->ranks[0].info[TSCOPE_INFO_DIRECTORY] : NULL;
+}
+
 /* Whether two ranks (indices) ran on one host since one boot. */
 static inline bool model_same_host(const struct model *model, u32 a, u32 b) {
   return model->ranks[a].host_number == model->ranks[b].host_number;

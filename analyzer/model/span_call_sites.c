@@ -44,14 +44,35 @@ struct call_frame *call_frame_kept(const struct call_frame *from, struct arena *
   return copy;
 }
 
+static const char *file_or_unknown(const struct call_frame *frame) {
+  return frame->file ? frame->file : "unknown file";
+}
+
 void call_frame_write_place(const struct call_frame *frame, char *text, size_t bytes) {
-  const char *file = frame->file ? frame->file : "?";
+  const char *file = file_or_unknown(frame);
   if (call_is_named(frame->line, frame->function))
     snprintf(text, bytes, "%s", file);
   else if (frame->library && !frame->line && frame->function)
     snprintf(text, bytes, "%s %s", file, frame->function);
   else
     snprintf(text, bytes, "%s:%u", file, frame->line);
+}
+
+static const char *shown_file(const char *file, const char *folder) {
+  size_t length = folder ? strlen(folder) : 0;
+  bool inside = length && strncmp(file, folder, length) == 0 && file[length] == '/';
+  return inside && !tscope_installed_package(file) ? file + length + 1 : last_two_parts(file);
+}
+
+char *call_frame_place(struct arena *arena, const struct call_frame *frame, const char *folder) {
+  bool named = !frame->file || call_is_named(frame->line, frame->function);
+  const char *file = named ? file_or_unknown(frame) : shown_file(frame->file, folder);
+  return frame->line ? arena_printf(arena, "%s:%u", file, frame->line) : arena_text(arena, file);
+}
+
+char *call_frame_in_stack(struct arena *arena, const struct call_frame *frame) {
+  return arena_printf(arena, "%s:%u %s", file_or_unknown(frame), frame->line,
+                      frame->function ? frame->function : "?");
 }
 
 u32 call_stack_line(const struct call_sites *sites, const struct call_stack *stack) {

@@ -98,6 +98,14 @@ bool call_is_named(u32 line, const char *function);
  * the function. */
 void call_frame_write_place(const struct call_frame *frame, char *text, size_t bytes);
 
+/* "train.py:88" as people read it: the path from `folder`, in which the job was started (NULL if
+ * not known), else, as of an installed package, its last two names. The file alone without a line.
+ */
+char *call_frame_place(struct arena *arena, const struct call_frame *frame, const char *folder);
+
+/* A line of a stack: the place with its whole path, and the function. */
+char *call_frame_in_stack(struct arena *arena, const struct call_frame *frame);
+
 /* The innermost frame of the user's own code, else the innermost frame with a name; INDEX_NONE.
  */
 u32 call_stack_line(const struct call_sites *sites, const struct call_stack *stack);

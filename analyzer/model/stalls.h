@@ -50,6 +50,7 @@ struct rank_stall {
   double step_s;                  /* median step until then; NAN */
   u32 all_threads;                /* of the process; there may be fewer below */
   const char *no_python;          /* why there are no Python frames; NULL */
+  const char *folder;             /* in which the process was started; NULL if not known */
   struct stalled_thread *threads; /* the first one first */
   u32 n_threads;
   struct stalled_peer *peers;

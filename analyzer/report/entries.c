@@ -131,8 +131,7 @@ static void put_stacks(struct listing *l) {
     pen_end_line(&l->pen, STYLE_BOLD, "@%u", i);
     FOR_EACH(l->stacks.at[i]->frames, l->stacks.at[i]->n, frame) {
       pen_to(&l->pen, 2);
-      pen_end_line(&l->pen, STYLE_PLAIN, "%s:%lld %s", frame->file ? frame->file : "?",
-                   (long long)frame->line, frame->function ? frame->function : "?");
+      pen_end_line(&l->pen, STYLE_PLAIN, "%s", call_frame_in_stack(&l->pen.scratch, frame));
     }
   }
 }

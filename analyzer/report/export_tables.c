@@ -171,7 +171,7 @@ static void put_calls(struct writer *w, const struct results *results,
     if (!selection_has_rank(view->ranks, rank->rank) ||
         !selection_has_group(view, &flight->groups[call->group]))
       continue;
-    const struct flight_frame *frame = call->stack && call->stack->n ? call->stack->frames : NULL;
+    const struct call_frame *frame = call->stack && call->stack->n ? call->stack->frames : NULL;
     bool message = call->peer != INDEX_NONE;
     put_row(w, (struct cell[]){NUMBER(rank->rank), NUMBER(call->order), NUMBER(call->group),
                                KNOWN(call->seq != SEQ_UNKNOWN, call->seq), TEXT(call->op),

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,14 @@ static int make_file(int folder) {
   return file;
 }
 
+/* The job's: this thread is in one of its own. */
+static void put_folder(void) {
+  static char folder[PATH_MAX];
+  ssize_t length = readlink("/proc/self/cwd", folder, sizeof(folder) - 1);
+  folder[length > 0 ? length : 0] = '\0';
+  put_text(known(folder));
+}
+
 /* What needs none of the process's memory. The file appears when this is written. */
 static bool answer_threads(int folder, u64 number) {
   char line[64];
@@ -170,6 +179,7 @@ static bool answer_threads(int folder, u64 number) {
   put_word("process");
   put_number(threads_now_count());
   put_text(threads_now_python_why());
+  put_folder();
   put_word("\n");
   threads_now_states(put_thread, NULL);
   threads_now_peers(put_peer, NULL);

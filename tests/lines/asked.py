@@ -22,7 +22,7 @@ ANSWER = WAYS[:6]
 
 def start(folder, library, rank, way):
     environment = observed_environment(library, folder, TSCOPE_RUN="run", RANK=str(rank), WORLD_SIZE=str(len(WAYS)))
-    job = subprocess.Popen([sys.executable, os.path.join(HERE, "asked_rank.py"), way], env=environment,
+    job = subprocess.Popen([sys.executable, os.path.join(HERE, "asked_rank.py"), way], env=environment, cwd=HERE,
                            stdout=subprocess.PIPE, universal_newlines=True)
     assert job.stdout.readline().strip() == str(job.pid), way
     return job
@@ -95,7 +95,7 @@ def check(program, folder, jobs, times):
 
 
 def main():
-    program, library, times = sys.argv[1], sys.argv[2], int((sys.argv + ["1"])[3])
+    program, library, times = sys.argv[1], os.path.abspath(sys.argv[2]), int((sys.argv + ["1"])[3])
     folder = tempfile.mkdtemp(prefix="tscope-asked-")
     jobs = []
     try:

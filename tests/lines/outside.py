@@ -40,7 +40,8 @@ def frames_of_py_spy(pid):
 
 def gil_holder(program, *arguments):
     """(file, function) of the thread that keeps the GIL while the program stalls, from tscope-stacks; or None."""
-    job = subprocess.Popen([sys.executable, PROGRAM, *arguments], stdout=subprocess.PIPE, universal_newlines=True)
+    job = subprocess.Popen([sys.executable, PROGRAM, *arguments], cwd=os.path.dirname(PROGRAM), stdout=subprocess.PIPE,
+                           universal_newlines=True)
     try:
         job.stdout.readline()
         wait_for_state(job.pid, "S")  # it prints its functions just before it stalls

@@ -144,7 +144,7 @@ class Documents(Watching):
         fields = {field for node in document["stacks"] for field in node}
         self.assertEqual(fields - documented()[1], set())
         page = top("--width", "100", job.traces).stdout
-        self.assertRegex(" ".join(page.split()), r"4 ranks stall: their Python stacks .* rank 1 standing_rank\.py:\d+ save")
+        self.assertRegex(" ".join(page.split()), r"4 ranks stall: their Python stacks .* rank 1 \S*standing_rank\.py:\d+ save")
         self.assertLessEqual(max(map(len, page.splitlines())), 100)
         job.send(signal.SIGKILL)  # the stacks must still be shown
         self.until(job.traces, lambda one: one["running"] == 0 and one["stacks"], "the stacks of a dead job")

@@ -55,7 +55,7 @@ class Page(Watching):
 
     def test_it_shows_what_the_terminal_shows(self):
         job = self.job(TSCOPE_STALL="2", command=STANDING)
-        of_all = (f"{RANKS} ranks stall", "ranks 0-3 .* reader_13", r"rank 1 +standing_rank\.py:\d+ save",
+        of_all = (f"{RANKS} ranks stall", "ranks 0-3 .* reader_13", r"rank 1 +\S*standing_rank\.py:\d+ save",
                   "ranks 0, 2, 3 .* wait_for_others")
         self.until(lambda: top("--width", "1000", job.traces), lambda text: all(re.search(one, text) for one in of_all),
                    "stacks of all ranks")
@@ -63,7 +63,7 @@ class Page(Watching):
         self.browser.open(self.page)
         text = top("--width", "1000", job.traces)
         tree = self.shown(".tree")
-        self.assertRegex(tree, r"rank 1 +standing_rank\.py:\d+ save")
+        self.assertRegex(tree, r"rank 1 +\S*standing_rank\.py:\d+ save")
         self.assertIn(tree.strip().splitlines()[-1].strip(), text)
         rows = self.browser.run("return [...document.querySelectorAll('tbody tr')].map(row => row.cells[0].textContent)")
         self.assertEqual(rows, [str(rank) for rank in range(RANKS)])

@@ -80,11 +80,9 @@ static const char *stack_text(const struct flight_check *m, const struct flight_
   if (!call || !call->stack)
     return NULL;
   char *text = NULL;
-  for (u32 i = 0; i < call->stack->n && i < FRAMES_SHOWN; i++) {
-    const struct flight_frame *frame = &call->stack->frames[i];
-    text = arena_list(arena_of(m), text, "\n", "%s:%lld %s", frame->file ? frame->file : "?",
-                      (long long)frame->line, frame->function ? frame->function : "?");
-  }
+  for (u32 i = 0; i < call->stack->n && i < FRAMES_SHOWN; i++)
+    text = arena_list(arena_of(m), text, "\n", "%s",
+                      call_frame_in_stack(arena_of(m), &call->stack->frames[i]));
   return text;
 }
 

@@ -22,7 +22,6 @@
 #include "base/intervals.h"
 #include "base/sorting.h"
 #include "base/texts.h"
-#include "format/own_code.h"
 #include "model/span_call_sites.h"
 
 enum { LISTED = 100 };
@@ -295,22 +294,11 @@ static bool has_lines(const struct line_sums *sums) {
   return sums->sites || sums->samples;
 }
 
-/* From the folder that the job was started in, else, as of an installed package, its last two
- * names. Of C and C++ code without debug information there is a function, and no line. */
-char *line_place(struct analysis *a, const char *whole, u32 line, const char *function) {
-  if (call_is_named(line, function))
-    return arena_text(a->arena, whole);
-  const char *folder = a->model->n_ranks ? a->model->ranks[0].info[TSCOPE_INFO_DIRECTORY] : NULL;
-  const char *file = whole;
-  size_t length = folder ? strlen(folder) : 0;
-  bool inside = length && strncmp(file, folder, length) == 0 && file[length] == '/';
-  if (inside && !tscope_installed_package(file))
-    file += length + 1;
-  else
-    file = last_two_parts(whole);
-  if (!line && function && *function)
-    return say(a, "%s %s", file, function);
-  return say(a, "%s:%u", file, line);
+char *line_place(struct analysis *a, const char *file, u32 line, const char *function) {
+  const struct call_frame frame = {.file = file, .function = function, .line = line};
+  char *place = call_frame_place(a->arena, &frame, model_folder(a->model));
+  bool alone = line || call_is_named(line, function) || !function || !*function;
+  return alone ? place : say(a, "%s %s", place, function);
 }
 
 static struct line_steps steps_of_figures(const struct analysis *a) {

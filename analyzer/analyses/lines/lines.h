@@ -100,5 +100,5 @@ u32 line_key(const char *file, u32 line, const char *function);
  */
 u32 line_of_span(const struct timeline *timeline, const struct span *span);
 
-/* The part of a file's path that distinguishes it, with a line. In the results' arena. */
+/* call_frame_place() of a line, with the function where there is no line. In the results' arena. */
 char *line_place(struct analysis *a, const char *file, u32 line, const char *function);

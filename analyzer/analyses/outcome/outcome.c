@@ -187,7 +187,7 @@ static void add_last_seen(struct analysis *a, struct check_suspect *suspect) {
   u32 r = model_rank_index(a->model, suspect->rank);
   if (r == INDEX_NONE || a->model->ranks[r].closed || !a->line_sums[r].last)
     return;
-  suspect->place = stack_place(a->arena, a->line_sums[r].last);
+  suspect->place = call_frame_place(a->arena, a->line_sums[r].last, model_folder(a->model));
   suspect->evidence = words_with_last_seen(a->arena, suspect->evidence, stack_last_sampled(a, r));
 }
 

@@ -32,6 +32,7 @@ struct fork {
 
 struct tree_builder {
   struct arena *arena;
+  const char *folder;
   HASHED(struct call_frame) frames; /* by their numbers */
   struct path *paths;
   VECTOR(struct stack_node) nodes;
@@ -81,11 +82,6 @@ static u32 *ranks_of(struct tree_builder *g, u32 first, u32 n, u32 *n_ranks) {
 
 ORDER_BY(by_size, struct fork, DOWN(n_ranks) UP(lowest))
 
-char *stack_place(struct arena *arena, const struct call_frame *frame) {
-  const char *name = frame->file ? last_part(frame->file) : "unknown file";
-  return frame->line ? arena_printf(arena, "%s:%u", name, frame->line) : arena_text(arena, name);
-}
-
 char *place_in(struct arena *arena, const char *place, const char *function) {
   return function ? arena_printf(arena, "%s in %s", place, function) : arena_text(arena, place);
 }
@@ -97,7 +93,7 @@ static void name_native(struct tree_builder *g, const struct call_frame *frame,
                         struct stack_node *node) {
   if (frame->line)
     node->function = say(g, "%s (%s)", frame->function, node->place);
-  node->place = stack_place(g->arena, &(struct call_frame){.file = frame->library});
+  node->place = arena_text(g->arena, last_part(frame->library));
 }
 
 static void add_node(struct tree_builder *g, const struct fork *fork, u32 depth, u32 above) {
@@ -109,7 +105,8 @@ static void add_node(struct tree_builder *g, const struct fork *fork, u32 depth,
                             .depth = depth,
                             .native = frame->library != NULL,
                             .own = call_frame_is_user_code(frame) ? ANSWER_YES : ANSWER_NO};
-  node.place = thread ? frame->function : stack_place(g->arena, frame);
+  const struct call_frame place = {.file = frame->file, .line = frame->line};
+  node.place = thread ? frame->function : call_frame_place(g->arena, &place, g->folder);
   if (frame->library)
     name_native(g, frame, &node);
   u32 n_ranks = fork->n_ranks;
@@ -151,7 +148,7 @@ static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32
 
 void stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
                      struct stack_tree *tree) {
-  struct tree_builder g = {.arena = arena};
+  struct tree_builder g = {.arena = arena, .folder = n ? stacks[0].folder : NULL};
   *tree = (struct stack_tree){0};
   number_frames(&g, stacks, n);
   add_subtree(&g, 0, n, 0, INDEX_NONE);

@@ -12,6 +12,7 @@
 /* One thread's. */
 struct tree_stack {
   u32 rank;           /* global */
+  const char *folder; /* that the process was started in; NULL if not known */
   const char *thread; /* a heading above its frames, such as "other threads"; NULL: nothing */
   const struct call_frame *const *frames; /* innermost first */
   u32 n;
@@ -37,9 +38,6 @@ struct stack_line {
 /* The tree as lines, at most `most`; *n is how many. */
 struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree *tree, u32 most,
                                     u32 *n);
-
-/* "train.py:120" of a frame. */
-char *stack_place(struct arena *arena, const struct call_frame *frame);
 
 /* "train.py:9 in main"; the place alone where the function is not known. */
 char *place_in(struct arena *arena, const char *place, const char *function);

@@ -194,7 +194,7 @@ static char *describe_last_seen(struct analysis *a, const struct rank *rank,
   const struct call_frame *last = a->line_sums[r].last;
   if (!last)
     return arena_text(a->arena, "");
-  at->place = stack_place(a->arena, last);
+  at->place = call_frame_place(a->arena, last, model_folder(a->model));
   at->file = arena_text(a->arena, last->file);
   at->function = arena_text(a->arena, last->function);
   at->line = last->line ? last->line : (double)NAN;

@@ -124,19 +124,19 @@ static bool passes_on(const char *function) {
 
 /* "train.py:9 in main": where the program calls the library in whose training loop a frame is; NULL
  * if it is in none. */
-static const char *caller_of_loop(struct arena *arena, const struct stalled_thread *thread,
-                                  u32 frame) {
+static const char *caller_of_loop(struct arena *arena, const char *folder,
+                                  const struct stalled_thread *thread, u32 frame) {
   if (!thread->frames[frame]->runs_training)
     return NULL;
   while (++frame < thread->n_frames) {
     const struct call_frame *own = thread->frames[frame];
     if (!own->runs_training && call_frame_is_user_code(own))
-      return place_in(arena, stack_place(arena, own), own->function);
+      return place_in(arena, call_frame_place(arena, own, folder), own->function);
   }
   return NULL;
 }
 
-static void set_place(struct arena *arena, const struct stalled_thread *thread,
+static void set_place(struct arena *arena, const char *folder, const struct stalled_thread *thread,
                       struct stalled_rank *out) {
   const struct call_frame *own = NULL, *called = NULL;
   for (u32 i = 0; i < thread->n_frames && !own; i++) {
@@ -145,7 +145,7 @@ static void set_place(struct arena *arena, const struct stalled_thread *thread,
       continue;
     if (call_frame_is_user_code(frame)) {
       own = frame;
-      out->loop = caller_of_loop(arena, thread, i);
+      out->loop = caller_of_loop(arena, folder, thread, i);
     } else if (frame->function && (!called || !passes_on(frame->function))) {
       called = frame;
     }
@@ -156,7 +156,7 @@ static void set_place(struct arena *arena, const struct stalled_thread *thread,
   }
   if (!own)
     return;
-  out->place = stack_place(arena, own);
+  out->place = call_frame_place(arena, own, folder);
   out->file = own->file;
   out->function = own->function;
   out->line = own->line ? own->line : (double)NAN;
@@ -166,11 +166,8 @@ static void set_place(struct arena *arena, const struct stalled_thread *thread,
 static char *list_frames(struct arena *arena, const struct stalled_thread *thread) {
   const u32 most = 12;
   char *text = arena_text(arena, "");
-  for (u32 i = 0; i < thread->n_frames && i < most; i++) {
-    const struct call_frame *frame = thread->frames[i];
-    text = arena_list(arena, text, "\n", "%s:%u %s", frame->file ? frame->file : "unknown file",
-                      frame->line, text_or_empty(frame->function));
-  }
+  for (u32 i = 0; i < thread->n_frames && i < most; i++)
+    text = arena_list(arena, text, "\n", "%s", call_frame_in_stack(arena, thread->frames[i]));
   return thread->n_frames ? text : NULL;
 }
 
@@ -181,7 +178,7 @@ static char *describe_gil_holder(struct arena *arena, const struct rank_stall *s
   struct stalled_rank at = {0};
   if (!holder || holder == main)
     return arena_text(arena, "");
-  set_place(arena, holder, &at);
+  set_place(arena, stall->folder, holder, &at);
   const char *system = describe_system_call(arena, holder);
   return arena_printf(arena, "; thread %u keeps the GIL%s%s%s%s%s%s", holder->tid,
                       at.place ? ", at " : "", text_or_empty(at.place), at.function ? " in " : "",
@@ -230,7 +227,7 @@ void stall_describe(struct arena *arena, const struct rank_stall *stall, const c
   out->begins = "";
   if (!main)
     return;
-  set_place(arena, main, out);
+  set_place(arena, stall->folder, main, out);
   out->system = describe_system_call(arena, main);
   out->frames = list_frames(arena, main);
   char *holder = describe_gil_holder(arena, stall, main);
@@ -253,6 +250,7 @@ u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *st
   FOR_EACH(stall->threads, stall->n_threads, thread)
     if (thread->n_frames)
       stacks[n++] = (struct tree_stack){.rank = rank,
+                                        .folder = stall->folder,
                                         .thread = thread == main ? NULL : "other threads",
                                         .frames = thread->frames,
                                         .n = thread->n_frames};
@@ -261,5 +259,7 @@ u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *st
 
 char *stack_last_sampled(const struct analysis *a, u32 rank) {
   const struct call_frame *last = a->line_sums ? a->line_sums[rank].last : NULL;
-  return last ? place_in(a->arena, stack_place(a->arena, last), last->function) : NULL;
+  return last ? place_in(a->arena, call_frame_place(a->arena, last, model_folder(a->model)),
+                         last->function)
+              : NULL;
 }

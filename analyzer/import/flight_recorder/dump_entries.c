@@ -107,7 +107,7 @@ static const char *text_at(struct draft *draft, const struct value *frame, const
 }
 
 /* Each text is kept once, so equal frames have equal pointers. */
-static bool is_stack(const struct flight_stack *stack, const struct flight_frame *frames, u32 n) {
+static bool is_stack(const struct flight_stack *stack, const struct call_frame *frames, u32 n) {
   bool same = stack->n == n;
   for (u32 i = 0; same && i < n; i++)
     same = stack->frames[i].file == frames[i].file &&
@@ -119,7 +119,7 @@ static bool is_stack(const struct flight_stack *stack, const struct flight_frame
 #define MOST_FRAMES 256u
 
 static const struct flight_stack *read_stack(struct draft *draft, const struct value *value) {
-  struct flight_frame frames[MOST_FRAMES];
+  struct call_frame frames[MOST_FRAMES];
   u32 n = value_is_sequence(value) ? value_count(value) : 0;
   n = MIN(n, MOST_FRAMES);
   u64 hash = n;
@@ -127,9 +127,9 @@ static const struct flight_stack *read_stack(struct draft *draft, const struct v
     return NULL;
   for (u32 i = 0; i < n; i++) {
     const struct value *frame = value_item(value, i);
-    frames[i] = (struct flight_frame){.file = text_at(draft, frame, "filename"),
-                                      .function = text_at(draft, frame, "name"),
-                                      .line = number_at(frame, "line", 0)};
+    frames[i] = (struct call_frame){.file = text_at(draft, frame, "filename"),
+                                    .function = text_at(draft, frame, "name"),
+                                    .line = number_at(frame, "line", 0)};
     const u64 parts[3] = {(u64)(uintptr_t)frames[i].file, (u64)(uintptr_t)frames[i].function,
                           (u64)frames[i].line};
     hash = table_hash(hash, parts, sizeof(parts));

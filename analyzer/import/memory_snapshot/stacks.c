@@ -9,6 +9,7 @@
 #include "base/texts.h"
 #include "format/own_code.h"
 #include "import/memory_snapshot/allocation_categories.def"
+#include "model/span_call_sites.h"
 
 enum tier { TIER_ROLE, TIER_OP, TIER_REST };
 
@@ -124,8 +125,8 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
     const char *node = node_part(frame->name, &length);
     return arena_printf(arena, "%.*s", (int)length, node);
   }
-  return arena_printf(arena, "%s (%s:%lld)", frame->name, last_two_parts(frame->file),
-                      (long long)frame->line);
+  const struct call_frame line = {.file = frame->file, .line = (u32)frame->line};
+  return arena_printf(arena, "%s (%s)", frame->name, call_frame_place(arena, &line, NULL));
 }
 
 /* Every frame of the file once, by its address in memory. */

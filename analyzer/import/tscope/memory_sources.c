@@ -30,9 +30,10 @@ static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
 }
 
 /* "forward (my/model.py:101)" */
-static const char *describe_line(struct arena *arena, const struct call_frame *frame) {
-  return arena_printf(arena, "%s (%s:%u)", frame->function ? last_name(frame->function) : "?",
-                      last_two_parts(frame->file), frame->line);
+static const char *describe_line(const struct memory_sources_of *of,
+                                 const struct call_frame *frame) {
+  return arena_printf(of->arena, "%s (%s)", frame->function ? last_name(frame->function) : "?",
+                      call_frame_place(of->arena, frame, model_folder(of->model)));
 }
 
 /* One line of the program may be several frames: one for each place in its code object. Sets
@@ -69,7 +70,7 @@ static void add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds
       continue;
     u32 *source = &made[(size_t)first[line] * n_kinds + event->source];
     if (!*source) {
-      const char *place = describe_line(of->arena, &of->sites->frames[line]);
+      const char *place = describe_line(of, &of->sites->frames[line]);
       *source = history->n_sources;
       history->sources[history->n_sources++] = (struct memory_source){
           .place = place, .category = history->sources[event->source].category};
@@ -100,7 +101,7 @@ static void grow_tree(const struct memory_sources_of *of) {
       if (!sites->frames[frame].file)
         continue;
       if (!names[frame])
-        names[frame] = describe_line(of->arena, &sites->frames[frame]);
+        names[frame] = describe_line(of, &sites->frames[frame]);
       placed[index] = memory_frames_find_or_add(&tree, placed[index], names[frame],
                                                 call_frame_is_user_code(&sites->frames[frame]));
     }

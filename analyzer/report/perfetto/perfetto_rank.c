@@ -175,6 +175,12 @@ static void annotate_arithmetic(struct writing *w, const struct shown_span *span
   }
 }
 
+static void annotate_line(struct writing *w, const struct call_frame *frame) {
+  char text[1024];
+  call_frame_write_place(frame, text, sizeof(text));
+  perfetto_annotate_text(w->trace, ANNOTATES_PLACE, text);
+}
+
 static void annotate_recorded_call(struct writing *w, const struct shown_span *span) {
   struct perfetto_trace *trace = w->trace;
   const struct flight_record *flight = w->scope->results->check.flight;
@@ -187,18 +193,8 @@ static void annotate_recorded_call(struct writing *w, const struct shown_span *s
   perfetto_annotate_text(trace, ANNOTATES_WHERE, call->where);
   if (call->peer != INDEX_NONE)
     perfetto_annotate_int(trace, ANNOTATES_PEER, flight->ranks[call->peer].rank);
-  if (call->stack && call->stack->n && call->stack->frames[0].file) {
-    const struct flight_frame *frame = &call->stack->frames[0];
-    char text[1024];
-    snprintf(text, sizeof(text), "%s:%lld", frame->file, (long long)frame->line);
-    perfetto_annotate_text(trace, ANNOTATES_PLACE, text);
-  }
-}
-
-static void annotate_line(struct writing *w, const struct call_frame *frame) {
-  char text[1024];
-  call_frame_write_place(frame, text, sizeof(text));
-  perfetto_annotate_text(w->trace, ANNOTATES_PLACE, text);
+  if (call->stack && call->stack->n && call->stack->frames[0].file)
+    annotate_line(w, call->stack->frames);
 }
 
 static void annotate_span(struct writing *w, const struct shown_span *span) {

@@ -96,15 +96,13 @@ static void write_collectives(struct sqlite_run *run) {
 
 static void write_recorded_calls(struct sqlite_run *run) {
   const struct flight_record *flight = run->scope.results->check.flight;
-  SCOPED_ARENA struct arena scratch = {0};
   for (u32 i = 0; flight && i < flight->n_calls; i++) {
     const struct flight_call *call = &flight->calls[i];
-    const struct flight_frame *frame =
-        call->stack && call->stack->n ? &call->stack->frames[0] : NULL;
-    sqlite_put_recorded_calls(run, flight, call,
-                              frame && frame->file ? arena_printf(&scratch, "%s:%lld", frame->file,
-                                                                  (long long)frame->line)
-                                                   : NULL);
+    const struct call_frame *frame = call->stack && call->stack->n ? call->stack->frames : NULL;
+    char place[1024];
+    if (frame)
+      call_frame_write_place(frame, place, sizeof(place));
+    sqlite_put_recorded_calls(run, flight, call, frame && frame->file ? place : NULL);
   }
 }
 

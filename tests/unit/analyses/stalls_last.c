@@ -280,6 +280,7 @@ static void expect_said(const u32 lines[CLUSTER_RANKS], u32 n_named, const char 
     threads[r].state = r && r == runs_there ? 'R' : 'S';
     stalls[r].looked = c->model.end + 3000 * MS;
     stalls[r].begin = c->model.end + 1;
+    stalls[r].folder = "/home/me";
     stalls[r].threads = &threads[r];
     stalls[r].n_peers = 0;
   }

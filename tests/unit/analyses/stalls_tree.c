@@ -32,7 +32,8 @@ static struct tree_stack stack_of(struct arena *arena, u32 rank, const char *thr
   const struct call_frame **own = arena_array(arena, n, sizeof(*own));
   for (u32 i = 0; i < n; i++)
     own[i] = copy_of(arena, frames[i]);
-  return (struct tree_stack){.rank = rank, .thread = thread, .frames = own, .n = n};
+  return (struct tree_stack){
+      .rank = rank, .folder = "/home/me", .thread = thread, .frames = own, .n = n};
 }
 
 static void ranks_are_where_their_stacks_differ(void **state) {
@@ -50,7 +51,7 @@ static void ranks_are_where_their_stacks_differ(void **state) {
     double depth;
   } expected[] = {{"train.py:200", "0-3", 0},
                   {"train.py:120", "0, 2, 3", 1},
-                  {"distributed.py:9", "0, 2, 3", 2},
+                  {"torch/distributed.py:9", "0, 2, 3", 2},
                   {"ckpt.py:33", "1", 1},
                   {"other threads", "2", 0},
                   {"train.py:200", "2", 1},
@@ -66,7 +67,7 @@ static void ranks_are_where_their_stacks_differ(void **state) {
   u32 n;
   struct stack_line *lines = stack_tree_lines(&arena, &tree, 100, &n);
   assert_int_equal(n, 4);
-  assert_string_equal(lines[1].text, "train.py:120 step > distributed.py:9 all_reduce");
+  assert_string_equal(lines[1].text, "train.py:120 step > torch/distributed.py:9 all_reduce");
   assert_int_equal(lines[1].depth, 1);
   arena_release(&arena);
 }

@@ -44,6 +44,7 @@ static struct stalled_rank describe(struct arena *arena, const struct call_frame
       .tid = 1, .state = 'S', .main = true, .python = true, .frames = frames, .n_frames = 4};
   struct rank_stall stall = rank_stall_empty();
   struct stalled_rank out = {0};
+  stall.folder = "/home/me";
   stall.threads = &thread;
   stall.n_threads = 1;
   stall_describe(arena, &stall, "all_reduce of dp", &out);
@@ -56,11 +57,12 @@ static void a_loop_of_a_library_is_named_with_the_line_that_calls_it(void **stat
   struct call_frame library = {SITE "trainer/loop.py", "Trainer.step", 30, 20};
   library.runs_training = true;
   struct stalled_rank out = describe(&arena, &library);
-  assert_string_equal(out.place, "loop.py:30");
+  assert_string_equal(out.place, "trainer/loop.py:30");
   assert_string_equal(out.function, "Trainer.step");
   assert_string_equal(out.loop, "train.py:9 in main");
-  assert_string_equal(out.words, "waits in all_reduce of dp, in all_reduce, from loop.py:30 in "
-                                 "Trainer.step, called from train.py:9 in main: asleep");
+  assert_string_equal(out.words,
+                      "waits in all_reduce of dp, in all_reduce, from trainer/loop.py:30 in "
+                      "Trainer.step, called from train.py:9 in main: asleep");
   arena_release(&arena);
 }
 

@@ -90,7 +90,7 @@ static enum answer answer_of(const char *text) {
 
 static void a_whole_answer(void **state) {
   (void)state;
-  assert_int_equal(answer_of(FIRST "process 2 -\n"
+  assert_int_equal(answer_of(FIRST "process 2 - /my%20job\n"
                                    "thread 7 S a%20name hrtimer_nanosleep - -\n"
                                    "thread 8 R - - read /a%25b%2D\n"
                                    "peer 99 T - - -\n"
@@ -102,6 +102,7 @@ static void a_whole_answer(void **state) {
                    ANSWER_WHOLE);
   assert_int_equal(stacks.all_threads, 2);
   assert_null(stacks.no_python);
+  assert_string_equal(stacks.folder, "/my job");
   assert_int_equal(stacks.n_threads, 2);
   const struct stalled_thread *first = &stacks.threads[0], *second = &stacks.threads[1];
   assert_true(first->main && !second->main);
@@ -123,6 +124,7 @@ static void a_whole_answer(void **state) {
 static void a_part(void **state) {
   (void)state;
   assert_int_equal(answer_of(FIRST "process 1 -\nthread 7 S x - - -\n"), ANSWER_PART);
+  assert_null(stacks.folder); /* an older tscope does not say it */
   assert_int_equal(stacks.n_threads, 1);
   assert_non_null(stacks.no_python); /* why there are no frames */
   assert_int_equal(answer_of(FIRST "process 1 -\nthread 7 S x - - -\nstack 7 0 0 0\nframe 1 1 f"),

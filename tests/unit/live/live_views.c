@@ -270,6 +270,7 @@ static const char *late_line(u32 steps, u32 first_at_11, u64 long_look, char *wh
   for (u32 r = 0; r < 3; r++) {
     struct trace_writer *writer = new_rank(r, 3);
     write_comm(writer, ACROSS, 10, r, 3, TSCOPE_BACKEND_GLOO);
+    trace_info(writer, TSCOPE_INFO_DIRECTORY, "/home/me", NULL);
     for (u32 line = 10; line <= 20; line++)
       write_line(writer, line);
     for (u32 step = 0; step < steps; step++) {
@@ -299,11 +300,10 @@ static void one_late_look_names_no_line(void **state) {
   char why[256] = "";
   assert_string_equal(late_line(24, 0, 20 * MS, why, sizeof(why)), "");
   assert_non_null(strstr(why, "looks at the lines of this rank"));
-  assert_string_equal(late_line(100, 0, 20 * MS, why, sizeof(why)), "/home/me/train.py:11 (load)");
+  assert_string_equal(late_line(100, 0, 20 * MS, why, sizeof(why)), "train.py:11 (load)");
   assert_string_equal(late_line(100, 37, 20 * MS, why, sizeof(why)), ""); /* 1.25 s at each */
   assert_non_null(strstr(why, "two lines"));
-  assert_string_equal(late_line(100, 0, 1000 * MS, why, sizeof(why)),
-                      "/home/me/train.py:11 (load)");
+  assert_string_equal(late_line(100, 0, 1000 * MS, why, sizeof(why)), "train.py:11 (load)");
 }
 
 static void hosts_come_onto_one_axis(void **state) {

@@ -160,7 +160,9 @@ static struct rank_stall make_stall(struct stall_making *m,
                              .limit_s = record->limit_ms / 1e3,
                              .step_s = record->step_ms ? record->step_ms / 1e3 : (double)NAN,
                              .all_threads = record->threads,
-                             .no_python = copy_string(m, record->python)};
+                             .no_python = copy_string(m, record->python),
+                             .folder =
+                                 arena_text(m->arena, m->definitions->info[TSCOPE_INFO_DIRECTORY])};
   FOR_EACH(m->records->ends.at, m->records->ends.n, end)
     if (end->stall == record->stall)
       stall.end = to_ns(m, end->at);
