@@ -15,14 +15,20 @@
 
 #define SEQ_UNKNOWN (-1ll)
 
+/* How far a call got that the host made: F(STATE, its word, what it means). Of one that is CALLED
+ * that is not known; one that is SCHEDULED is not known to have begun on the device. */
+#define TSCOPE_FLIGHT_STATES(F)                                                                    \
+  F(CALLED, "called", "called")                                                                    \
+  F(SCHEDULED, "scheduled", "scheduled, not begun")                                                \
+  F(STARTED, "started", "begun, not completed")                                                    \
+  F(COMPLETED, "completed", "completed")
+
 enum flight_state {
-  FLIGHT_CALLED = 0, /* called by the host; how far it got is not known */
-  FLIGHT_SCHEDULED,  /* called by the host, not known to have begun */
-  FLIGHT_STARTED,    /* and begun on the device */
-  FLIGHT_COMPLETED,
+#define F(STATE, ...) FLIGHT_##STATE,
+  TSCOPE_FLIGHT_STATES(F)
+#undef F
 };
-static const char *const flight_state_words[]
-    __attribute__((unused)) = {"called", "scheduled", "started", "completed"};
+extern const struct flight_state_words { const char *word, *meaning; } flight_states[];
 
 /* Innermost first. Calls made at one place share one. */
 struct flight_stack {

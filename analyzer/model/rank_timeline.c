@@ -9,6 +9,18 @@
 #include "model/flight_record.h"
 #include "model/named_ranges.h"
 
+const struct span_kind_words span_kinds[] = {
+#define S(KIND, value, word, nameless) [value] = {word, nameless},
+    TSCOPE_SPAN_KINDS(S)
+#undef S
+};
+
+const struct flight_state_words flight_states[] = {
+#define F(STATE, word, meaning) {word, meaning},
+    TSCOPE_FLIGHT_STATES(F)
+#undef F
+};
+
 int timeline_load(const struct model *model, u32 rank, struct timeline *timeline) {
   *timeline = (struct timeline){.rank = rank};
   if (rank >= model->n_ranks || !model->timelines)

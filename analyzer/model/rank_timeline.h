@@ -17,21 +17,31 @@ struct model;
 struct named_range; /* named_ranges.h */
 struct timeline_source;
 
+/* S(KIND, value, its word, how a span without a name is called). On the host: LAUNCH, any call that
+ * puts work on a stream (kernel, memcpy, memset, graph); COLL_CALL, a collective call or the
+ * outermost group end; SYNC, blocked on the GPU; COMM_WAIT, blocked on a collective (gloo, PyTorch
+ * Work::wait); PHASE, a training phase, category = enum tscope_phase; OP, an operator of the
+ * framework, or a call that puts nothing on the GPU. On the device (GPU stream, or a gloo worker
+ * lane): MEMCPY, category = enum tscope_memcpy; COLLECTIVE, link = index into model.arrivals. */
+#define TSCOPE_SPAN_KINDS(S)                                                                       \
+  S(LAUNCH, 1, "launch", "launch")                                                                 \
+  S(COLL_CALL, 2, "collCall", "collective call")                                                   \
+  S(SYNC, 3, "sync", "synchronise")                                                                \
+  S(COMM_WAIT, 4, "commWait", "wait for a collective")                                             \
+  S(PHASE, 5, "phase", "phase")                                                                    \
+  S(OP, 6, "op", "operator")                                                                       \
+  S(KERNEL, 16, "kernel", "kernel of unknown name")                                                \
+  S(MEMCPY, 17, "copy", "memory copy")                                                             \
+  S(MEMSET, 18, "fill", "memory set")                                                              \
+  S(COLLECTIVE, 19, "collective", "collective")
+
 enum span_kind {
-  /* on the host */
-  SPAN_LAUNCH = 1, /* any call that puts work on a stream (kernel, memcpy, memset, graph) */
-  SPAN_COLL_CALL,  /* collective call or outermost group end */
-  SPAN_SYNC,       /* blocked on the GPU */
-  SPAN_COMM_WAIT,  /* blocked on a collective (gloo, PyTorch Work::wait) */
-  SPAN_PHASE,      /* a training phase; category = enum tscope_phase */
-  SPAN_OP,         /* an operator of the framework, or a call that puts nothing on the GPU */
-  /* on the device (GPU stream, or a gloo worker lane) */
-  SPAN_KERNEL = 16,
-  SPAN_MEMCPY, /* category = enum tscope_memcpy */
-  SPAN_MEMSET,
-  SPAN_COLLECTIVE, /* link = index into model.arrivals */
-  SPAN_KINDS,
+#define S(KIND, value, ...) SPAN_##KIND = value,
+  TSCOPE_SPAN_KINDS(S)
+#undef S
+      SPAN_KINDS
 };
+extern const struct span_kind_words { const char *word, *nameless; } span_kinds[SPAN_KINDS];
 
 #define SPAN_ON_DEVICE(kind) ((kind) >= SPAN_KERNEL)
 

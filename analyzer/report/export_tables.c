@@ -143,7 +143,7 @@ static void put_collective(struct writer *w, const struct results *results,
                                               : NULL;
   put_row(w, (struct cell[]){NUMBER(first->group), NUMBER(first->seq), TEXT(first->op),
                              KNOWN(group->members_known, group->n_members), NUMBER(n), TEXT(check),
-                             TEXT(flight_state_words[least]), TEXT(first->in), TEXT(first->out),
+                             TEXT(flight_states[least].word), TEXT(first->in), TEXT(first->out),
                              TEXT(first->in_type), TEXT(mismatch ? mismatch->detail : NULL)});
 }
 
@@ -176,7 +176,7 @@ static void put_calls(struct writer *w, const struct results *results,
     put_row(w, (struct cell[]){NUMBER(rank->rank), NUMBER(call->order), NUMBER(call->group),
                                KNOWN(call->seq != SEQ_UNKNOWN, call->seq), TEXT(call->op),
                                KNOWN(message, message ? flight->ranks[call->peer].rank : 0),
-                               TEXT(flight_state_words[call->state]), TEXT(call->in),
+                               TEXT(flight_states[call->state].word), TEXT(call->in),
                                TEXT(call->out), TEXT(call->in_type), TEXT(call->out_type),
                                KNOWN(call->created != NS_UNKNOWN, call->created),
                                TEXT(frame ? frame->file : NULL),

@@ -81,12 +81,7 @@ static u32 sum_index(const struct span *span) {
 static const char *name_of(const struct analysis *a, const struct timeline *timeline, u32 name,
                            u8 kind) {
   const char *text = name ? a->source.name(timeline, name) : NULL;
-  if (text && *text)
-    return text;
-  return kind == SPAN_MEMCPY       ? "memory copy"
-         : kind == SPAN_MEMSET     ? "memory set"
-         : kind == SPAN_COLLECTIVE ? "collective"
-                                   : "kernel of unknown name";
+  return text && *text ? text : span_kinds[kind].nameless;
 }
 
 const struct kernel *kernel_of_span(const struct analysis *a, const struct timeline *timeline,

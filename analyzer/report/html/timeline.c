@@ -138,12 +138,11 @@ static json_t *left_out_of(const struct picture *picture) {
 
 /* The numbers that pieces and lanes have. */
 static void put_kinds(json_t *timeline) {
-  json_object_set_new(timeline, "kinds",
-                      json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "step",
-                                SHOWN_STEP, "launch", SPAN_LAUNCH, "collCall", SPAN_COLL_CALL,
-                                "sync", SPAN_SYNC, "commWait", SPAN_COMM_WAIT, "phase", SPAN_PHASE,
-                                "op", SPAN_OP, "call", SHOWN_CALL, "kernel", SPAN_KERNEL, "copy",
-                                SPAN_MEMCPY, "fill", SPAN_MEMSET, "collective", SPAN_COLLECTIVE));
+  json_t *kinds = json_pack("{s:i,s:i}", "step", SHOWN_STEP, "call", SHOWN_CALL);
+  for (int kind = 0; kind < SPAN_KINDS; kind++)
+    if (span_kinds[kind].word)
+      json_object_set_new(kinds, span_kinds[kind].word, json_integer(kind));
+  json_object_set_new(timeline, "kinds", kinds);
   json_object_set_new(timeline, "lane_kinds",
                       json_pack("{s:i,s:i,s:i}", "steps", SHOWN_STEPS, "phases", SHOWN_PHASES,
                                 "calls", SHOWN_CALLS));

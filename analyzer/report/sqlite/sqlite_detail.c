@@ -52,15 +52,10 @@ static void write_call(struct detail *d, u32 index, const struct shown_span *spa
                          known ? place : NULL);
 }
 
-static const char *const work_kinds[] = {[SPAN_KERNEL] = "kernel",
-                                         [SPAN_MEMCPY] = "copy",
-                                         [SPAN_MEMSET] = "fill",
-                                         [SPAN_COLLECTIVE] = "collective"};
-
 static void write_work(struct detail *d, u32 index, const struct shown_span *span) {
   const struct model *model = d->run->scope.results->model;
   struct work_row row = {
-      .kind = work_kinds[span->kind],
+      .kind = span_kinds[span->kind].word,
       .launch = span->launch == INDEX_NONE ? NS_UNKNOWN : (i64)(d->first_id + span->launch),
       .flops = flops_of(d->rank, span),
       .collective = span->arrival < model->n_arrivals ? model->arrivals[span->arrival].collective

@@ -16,11 +16,6 @@ struct recording {
   VECTOR(struct shown_name) names;
 };
 
-static const char *const states[] = {[FLIGHT_CALLED] = "called",
-                                     [FLIGHT_SCHEDULED] = "scheduled, not begun",
-                                     [FLIGHT_STARTED] = "begun, not completed",
-                                     [FLIGHT_COMPLETED] = "completed"};
-
 /* Operations are few. */
 static void name_call(struct recording *r, const char *op, u32 *index) {
   for (*index = 0; *index < r->names.n; ++*index)
@@ -48,7 +43,7 @@ static void add_call(struct recording *r, u32 index) {
   struct shown_rank *shown = &r->l->shown;
   struct shown_span span = {.start = call->created,
                             .end = flight_call_is_pending(call) ? r->l->scope->end : call->created,
-                            .category = states[call->state],
+                            .category = flight_states[call->state].meaning,
                             .launch = INDEX_NONE,
                             .arrival = INDEX_NONE,
                             .arithmetic = INDEX_NONE,

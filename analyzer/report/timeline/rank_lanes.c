@@ -171,20 +171,6 @@ static void add_name(struct naming *naming, const char *text, const char *whole,
   VECTOR_PUSH(&naming->names, (struct shown_name){.text = text, .whole = whole});
 }
 
-static const char *kind_name(u8 kind) {
-  static const char *const names[] = {[SPAN_LAUNCH] = "launch",
-                                      [SPAN_COLL_CALL] = "collective call",
-                                      [SPAN_SYNC] = "synchronise",
-                                      [SPAN_COMM_WAIT] = "wait for a collective",
-                                      [SPAN_PHASE] = "phase",
-                                      [SPAN_OP] = "operator",
-                                      [SPAN_KERNEL] = "kernel of unknown name",
-                                      [SPAN_MEMCPY] = "memory copy",
-                                      [SPAN_MEMSET] = "memory set",
-                                      [SPAN_COLLECTIVE] = "collective"};
-  return names[kind];
-}
-
 static void name_collective(struct naming *naming, const struct span *span, u8 op, u32 *index) {
   const struct analysis *a = naming->l->analysis;
   for (u32 i = naming->collectives.n; i-- > 0;) {
@@ -224,7 +210,7 @@ static void name_by_text(struct naming *naming, const struct span *span, u32 *in
 static u32 name_of_kind(struct naming *naming, u8 kind) {
   u32 *known = &naming->nameless[kind], index;
   if (!*known) {
-    add_name(naming, kind_name(kind), kind_name(kind), &index);
+    add_name(naming, span_kinds[kind].nameless, span_kinds[kind].nameless, &index);
     *known = index + 1;
   }
   return *known - 1;
@@ -256,7 +242,7 @@ static const char *category_of(const struct rank_lanes *l, const struct span *sp
   case SPAN_KERNEL:
     return name->category ? name->category : "kernel";
   default:
-    return kind_name(span->kind);
+    return span_kinds[span->kind].nameless;
   }
 }
 
