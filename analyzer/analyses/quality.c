@@ -14,13 +14,9 @@
 
 #define MAX_COVERAGE 24
 
-static u64 lost_records_of(const struct rank *rank) {
-  return TOTAL(u64, rank->lost, TSCOPE_LOSS_REASONS, one, *one);
-}
-
 static bool is_partial(const struct analysis *a, u32 index) {
   const struct rank *rank = &a->model->ranks[index];
-  return rank->damage || !rank->closed || lost_records_of(rank) || !a->ranks[index].loaded;
+  return rank->damage || !rank->closed || rank_lost(rank) || !a->ranks[index].loaded;
 }
 
 static void list_partial_ranks(struct analysis *a) {
@@ -254,7 +250,7 @@ static void fill_own_cost(struct analysis *a) {
     gpu_clock += ns_to_ms(rank->gpu_overhead_ns);
     since_cupti += launches_since_cupti(rank);
     r->events += (double)rank->records;
-    r->lost += (double)lost_records_of(rank);
+    r->lost += (double)rank_lost(rank);
     r->trace_bytes += (double)rank->file_bytes;
     if (rank->begin != NS_UNKNOWN && rank->end != NS_UNKNOWN)
       duration += (double)(rank->end - rank->begin);

@@ -26,7 +26,7 @@ static const char *copy_text(struct arena *arena, const char *text) {
   return *text ? arena_text(arena, text) : NULL;
 }
 
-static const char *folder_of(struct arena *arena, pid_t pid) {
+static const char *working_folder(struct arena *arena, pid_t pid) {
   char link[32], folder[PATH_MAX];
   snprintf(link, sizeof(link), "/proc/%d/cwd", pid);
   ssize_t length = readlink(link, folder, sizeof(folder));
@@ -129,7 +129,7 @@ int attached_read_stacks(struct arena *arena, pid_t pid, enum native_which which
   static struct process_look l;
   static u32 tids[THREADS_MOST];
   *stacks = rank_stall_empty();
-  stacks->folder = folder_of(arena, pid);
+  stacks->folder = working_folder(arena, pid);
   *native = (struct native_outcome){0};
   l = (struct process_look){.arena = arena, .pid = pid, .stacks = stacks};
   int error = list_threads(&l, tids);

@@ -9,6 +9,12 @@ static bool is_continuation(unsigned char byte) {
   return (byte & 0xc0) == 0x80;
 }
 
+size_t utf8_whole(const char *text, size_t most) {
+  while (most > 0 && is_continuation((unsigned char)text[most]))
+    most--;
+  return most;
+}
+
 size_t utf8_decode(const char *text, u32 *code) {
   static const u32 least[] = {0, 0, 0x80, 0x800, 0x10000}; /* shorter forms are invalid */
   const unsigned char *bytes = (const unsigned char *)text;

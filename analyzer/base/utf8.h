@@ -27,5 +27,8 @@ bool utf8_is_control(u32 code);
  * has none. */
 const char *utf8_ascii_substitute(u32 code);
 
+/* The bytes of those characters that are whole in the first `most` bytes; the text has more. */
+size_t utf8_whole(const char *text, size_t most);
+
 /* A copy in valid UTF-8 with every invalid byte replaced. The caller frees. */
 char *utf8_valid_copy(const char *text);

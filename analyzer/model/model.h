@@ -388,6 +388,11 @@ u32 model_missing_ranks(const struct model *model, u32 *ranks);
 /* From what a process says of itself (rank.info); NAN if not known. */
 double gpu_memory_bytes(const char *const *info);
 
+/* Records that are known to be lost, for any reason. */
+static inline u64 rank_lost(const struct rank *rank) {
+  return TOTAL(u64, rank->lost, TSCOPE_LOSS_REASONS, one, *one);
+}
+
 /* In which the job was started, if a trace has it; NULL. */
 static inline const char *model_folder(const struct model *model) {
   return model->n_ranks ? model->ranks[0].info[TSCOPE_INFO_DIRECTORY] : NULL;

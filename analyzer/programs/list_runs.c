@@ -87,11 +87,12 @@ static void print_job(const struct trace_job *job, FILE *out, struct arena *aren
   struct local_time when = local_time(start_s, "%Y-%m-%d %H:%M:%S");
   char of[24] = "";
   if (state->world_size > run->n_readable)
-    snprintf(of, sizeof(of), " of %u", state->world_size);
-  fprintf(out, "%-32s  %s  %u%s rank%s on %s  %s  %s", arena_printable(arena, run->id),
-          *when.text ? when.text : "unknown time", run->n_readable, of,
-          run->n_readable == 1 && !*of ? "" : "s", plural(count_hosts(run), "host").text,
-          byte_size((double)state_of(all).bytes).text, describe_end(state));
+    snprintf(of, sizeof(of), "%u of ", run->n_readable);
+  fprintf(out, "%-32s  %s  %s%s on %s  %s  %s", arena_printable(arena, run->id),
+          *when.text ? when.text : "unknown time", of,
+          plural(MAX(state->world_size, run->n_readable), "rank").text,
+          plural(count_hosts(run), "host").text, byte_size((double)state_of(all).bytes).text,
+          describe_end(state));
   u32 before = job->attempts > 1
                    ? attempt_of_run(all, job->attempt_of, job->attempts - 1, arena).n_entries
                    : run->n_readable;
@@ -147,7 +148,7 @@ int list_runs(const struct options *options, run_finding *worst, char *why, size
 
 /* The folder that only this run's files are in; NULL if it is a directory that was named, or if
  * files of others are there too. */
-static char *folder_of(struct arena *arena, const struct trace_run *run) {
+static char *own_folder(struct arena *arena, const struct trace_run *run) {
   const char *slash = strrchr(run->entries[0].path, '/');
   char *folder =
       slash ? arena_copy(arena, run->entries[0].path, (size_t)(slash - run->entries[0].path))
@@ -166,7 +167,7 @@ static int remove_run(struct arena *arena, const struct trace_run *run) {
   FOR_EACH(run->entries, run->n_entries, entry)
     if (unlink(entry->path) < 0 && errno != ENOENT)
       error = -errno;
-  char *folder = folder_of(arena, run);
+  char *folder = own_folder(arena, run);
   if (folder)
     folder_remove(folder);
   return error;

@@ -23,7 +23,7 @@
 
 struct page {
   struct arena arena;
-  const char *unit; /* "rank", "process" */
+  const char *unit, *units; /* "rank", "ranks"; "process", "processes" */
   bool frames, native, version, help;
   double wait_s;
   struct process_stacks *at;
@@ -93,8 +93,9 @@ static void put_tree(struct page *page) {
   stack_tree_make(&page->arena, stacks, n, &tree);
   struct stack_line *lines = stack_tree_lines(&page->arena, &tree, tree.n, &n_lines);
   for (u32 i = 0; i < n_lines; i++)
-    printf("%s%*s%s %s  %s\n", i ? "" : "\n", (int)(2 * lines[i].depth), "", page->unit,
-           lines[i].ranks, arena_printable(&page->arena, lines[i].text));
+    printf("%s%*s%s %s  %s\n", i ? "" : "\n", (int)(2 * lines[i].depth), "",
+           lines[i].n_ranks == 1 ? page->unit : page->units, lines[i].ranks,
+           arena_printable(&page->arena, lines[i].text));
 }
 
 static const char *shown(struct page *page, const char *name) {
@@ -169,6 +170,7 @@ static int print_run(struct page *page, const char *path) {
     return error;
   }
   page->unit = "rank";
+  page->units = "ranks";
   page->at = run.at;
   page->n = run.n;
   page->several_hosts = on_several_hosts(&run);
@@ -184,6 +186,7 @@ static int print_run(struct page *page, const char *path) {
 
 static int print_processes(struct page *page, char **pids, int n) {
   page->unit = "process";
+  page->units = "processes";
   page->at = arena_array(&page->arena, n, sizeof(*page->at));
   FOR_EACH(pids, n, pid) {
     struct process_stacks *one = &page->at[page->n];

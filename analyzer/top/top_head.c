@@ -129,14 +129,9 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
     pen_item(pen, STYLE_DIM, "steps by %s", view->step_method);
     pen_item(pen, STYLE_DIM, "the slowest rank's last %s ago", duration_s(view->since_step_s).text);
   }
-  u64 lost = 0;
-  u32 reason = 0;
-  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++) {
-    if (i == TSCOPE_LOSS_RING)
-      continue;
-    lost += view->lost[i];
-    reason = view->lost[i] > view->lost[reason] || reason == TSCOPE_LOSS_RING ? i : reason;
-  }
+  u64 lost = TOTAL(u64, view->lost, TSCOPE_LOSS_REASONS, one, *one) - view->lost[TSCOPE_LOSS_RING];
+  u32 reason = NUMBER_OF_LARGEST(0, TSCOPE_LOSS_REASONS, i,
+                                 i == TSCOPE_LOSS_RING ? 0 : (double)view->lost[i]);
   if (lost)
     pen_item(pen, STYLE_WARNING, "%s lost, most: %s", plural((double)lost, "record").text,
              loss_word(reason));

@@ -5,16 +5,15 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/utf8.h"
 #include "report/json/json_text.h"
 
 /* With this many objects or more it is worth writing the names of fields only once. */
 #define LEAST_ROWS 4u
 
 static void shorten_text(json_t *string) {
-  size_t bytes = json_string_length(string), kept = HTML_STRING_BYTES;
   const char *text = json_string_value(string);
-  while (kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80)
-    kept--; /* not in the middle of a character */
+  size_t bytes = json_string_length(string), kept = utf8_whole(text, HTML_STRING_BYTES);
   SCOPED char *shorter = memory_printf("%.*s… (cut: %zu bytes in all)", (int)kept, text, bytes);
   json_string_set(string, shorter);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "analyses/analysis.h"
+#include "base/by_key.h"
 #include "base/rank_list.h"
 #include "base/vector.h"
 #include "model/flight_record.h"
@@ -26,10 +27,9 @@ struct writing {
   const struct shown_scope *scope;
   const struct shown_rank *rank;
   struct open_track *tracks;
-  u32 *first_track;    /* by lane */
-  u32 *work, *work_of; /* launched spans, by the call that launched them: work_of[call] up to the
-                          next's */
-  bool *named;         /* names that were written */
+  u32 *first_track;                /* by lane */
+  struct by_key work;              /* launched spans, by the call that launched them */
+  bool *named;                     /* names that were written */
   VECTOR(const char *) categories; /* those that were written; iid is the place + 1 */
   struct arena arena;
   u32 sequence;
@@ -57,23 +57,6 @@ static void make_tracks(struct writing *w) {
     for (u32 k = w->first_track[i]; k < w->first_track[i + 1]; k++)
       w->tracks[k].uuid = perfetto_track(w->trace, w->sequence, &track);
   }
-}
-
-static void list_work(struct writing *w) {
-  const struct shown_rank *rank = w->rank;
-  u32 n = 0;
-  w->work_of = arena_array(&w->arena, rank->n_spans, sizeof(u32));
-  FOR_EACH(rank->spans, rank->n_spans, span)
-    if (span->launch != INDEX_NONE) {
-      w->work_of[span->launch]++;
-      n++;
-    }
-  w->work = arena_array(&w->arena, n, sizeof(u32));
-  for (u32 i = 1; i <= rank->n_spans; i++)
-    w->work_of[i] += w->work_of[i - 1];
-  for (u32 i = rank->n_spans; i-- > 0;)
-    if (rank->spans[i].launch != INDEX_NONE)
-      w->work[--w->work_of[rank->spans[i].launch]] = i;
 }
 
 /* Flows join what has the same id, in order of time. Launches and collectives are distinguished by
@@ -227,8 +210,8 @@ static void annotate_span(struct writing *w, const struct shown_span *span) {
 static void add_flows(struct writing *w, u32 index, const struct shown_span *span) {
   struct protobuf *p = &w->trace->buffer;
   const struct analysis *a = w->scope->results->analysis;
-  for (u32 i = w->work_of[index]; i < w->work_of[index + 1]; i++)
-    protobuf_fixed64(p, EVENT_FLOW, launch_flow(w, w->work[i]));
+  for (u32 i = w->work.begin[index]; i < w->work.begin[index + 1]; i++)
+    protobuf_fixed64(p, EVENT_FLOW, launch_flow(w, w->work.at[i]));
   /* The calls of a group run as one: a send to the next stage, and a receive from it. */
   u32 call = span->arrival;
   while (call < a->model->n_arrivals) {
@@ -339,7 +322,8 @@ int perfetto_rank(struct perfetto_trace *trace, const struct shown_scope *scope,
   w.process = perfetto_track(trace, w.sequence, &process);
   make_tracks(&w);
 
-  list_work(&w);
+  w.work = LISTED_BY_KEY(rank->n_spans, 0, rank->n_spans, i, rank->spans[i].launch != INDEX_NONE,
+                         rank->spans[i].launch);
   for (u32 i = 0; i < rank->n_spans && !trace->error; i++)
     write_span(&w, i);
   FOR_EACH_CHANGED(w.tracks, w.first_track[rank->n_lanes], track) {
@@ -349,7 +333,7 @@ int perfetto_rank(struct perfetto_trace *trace, const struct shown_scope *scope,
   }
   if (!trace->error)
     write_counters(&w);
-  free(w.categories.at);
+  FREE_EACH(&w, work.begin, work.at, categories.at);
   arena_release(&w.arena);
   return trace->error;
 }

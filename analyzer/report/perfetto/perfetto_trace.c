@@ -98,10 +98,7 @@ char *perfetto_text(const char *text, size_t most) {
   size_t n = strlen(copy);
   if (n <= most)
     return copy;
-  n = most - sizeof(cut);
-  while (n > 0 && ((u8)copy[n] & 0xc0) == 0x80)
-    n--;
-  memcpy(copy + n, cut, sizeof(cut));
+  memcpy(copy + utf8_whole(copy, most - sizeof(cut)), cut, sizeof(cut));
   return copy;
 }
 

@@ -22,13 +22,6 @@ static i64 sqlite_collective_id(const struct sqlite_run *run, u32 collective) {
   return collective == INDEX_NONE ? NS_UNKNOWN : (i64)(run->collectives + collective + 1);
 }
 
-static i64 sqlite_lost(const struct rank *rank) {
-  u64 lost = 0;
-  FOR_EACH(rank->lost, TSCOPE_LOSS_REASONS, one)
-    lost += *one;
-  return (i64)lost;
-}
-
 #define TABLE(name, what, ...)                                                                     \
   void sqlite_put_##name(struct sqlite_run *run, ##__VA_ARGS__) {                                  \
     __attribute__((unused)) const struct results *r = run->scope.results;                          \

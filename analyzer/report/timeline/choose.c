@@ -9,6 +9,7 @@
 
 #include "analyses/queries.h"
 #include "base/quantity.h"
+#include "base/sorting.h"
 #include "base/vector.h"
 #include "model/flight_record.h"
 #include "model/memory_history.h"
@@ -40,35 +41,23 @@ const char *const shown_reason_words[] = {
 };
 
 static void add_step(struct shown_scope *scope, u32 step, enum shown_reason why) {
-  u32 at = scope->n_steps;
-  FOR_EACH(scope->steps, scope->n_steps, one)
-    if (one->step == step)
-      return;
-  for (; at > 0 && scope->steps[at - 1].step > step; at--)
-    scope->steps[at] = scope->steps[at - 1];
-  scope->steps[at] = (struct shown_step){step, why};
-  scope->n_steps++;
+  if (!ANY(scope->steps, scope->n_steps, one, one->step == step))
+    scope->steps[scope->n_steps++] = (struct shown_step){step, why};
 }
 
 /* By the wall time of the analysed steps, mean over ranks. */
 static void add_notable_steps(struct choosing *c) {
   const struct results *r = c->results;
-  u32 slowest = INDEX_NONE, median = INDEX_NONE;
-  for (u32 i = first_analysed_step(r); i < r->n_step_ms; i++) {
-    if (isnan(r->step_ms[i]))
-      continue;
-    if (slowest == INDEX_NONE || r->step_ms[i] > r->step_ms[slowest])
-      slowest = i;
-    if (median == INDEX_NONE ||
-        fabs(r->step_ms[i] - r->step_median_ms) < fabs(r->step_ms[median] - r->step_median_ms))
-      median = i;
-  }
-  if (slowest == INDEX_NONE)
+  u32 first = first_analysed_step(r), n = r->n_step_ms,
+      slowest = NUMBER_OF_LARGEST(first, n, i, r->step_ms[i]),
+      median = NUMBER_OF_LARGEST(first, n, i, -fabs(r->step_ms[i] - r->step_median_ms));
+  if (first >= n || isnan(r->step_ms[slowest]))
     return;
   if (r->changed_step)
     add_step(c->scope, r->changed_step, SHOWN_AFTER_CHANGE);
   add_step(c->scope, slowest, SHOWN_SLOWEST);
   add_step(c->scope, median, SHOWN_MEDIAN);
+  SORT(c->scope->steps, c->scope->n_steps, by_u32);
 }
 
 static void choose_steps(struct choosing *c, bool all) {

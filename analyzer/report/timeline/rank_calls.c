@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "model/flight_record.h"
 #include "report/timeline/rank_lanes.h"
 
@@ -55,11 +56,10 @@ static void add_call(struct recording *r, u32 index) {
     return;
   name_call(r, call->op ? call->op : "unknown", &span.name);
   span.lane = lane_of_group(r, call->group);
-  u32 at = shown->n_spans++; /* calls come in the order in which they were made, mostly of time */
-  for (; at > 0 && shown->spans[at - 1].start > span.start; at--)
-    shown->spans[at] = shown->spans[at - 1];
-  shown->spans[at] = span;
+  shown->spans[shown->n_spans++] = span;
 }
+
+ORDER_BY(by_start, struct shown_span, UP(start))
 
 void rank_calls_build(struct rank_lanes *l, u32 index) {
   struct recording r = {.l = l, .flight = l->scope->results->check.flight};
@@ -71,6 +71,7 @@ void rank_calls_build(struct rank_lanes *l, u32 index) {
   r.lane_of = arena_array(&l->arena, r.flight->n_groups, sizeof(u32));
   for (u32 i = 0; i < rank->n_calls; i++)
     add_call(&r, rank->first_call + i);
+  SORT(l->shown.spans, l->shown.n_spans, by_start);
   l->shown.names = r.names.at;
   l->shown.n_names = r.names.n;
   rank_lanes_assign_rows(&l->shown);

@@ -9,6 +9,7 @@
 
 #include "analyses/queries.h"
 #include "base/checked_memory.h"
+#include "base/sorting.h"
 #include "base/texts.h"
 #include "base/trace_words.h"
 #include "kernels/kernels.h"
@@ -113,12 +114,8 @@ static int lane_rank(const struct shown_lane *lane) {
   return lane->kind == SHOWN_CALLS ? SHOWN_PHASES : lane->kind;
 }
 
-/* In the order to show: the phases and calls of a thread together, then the GPU. */
-static bool comes_before(const struct shown_lane *a, const struct shown_lane *b) {
-  if (lane_rank(a) != lane_rank(b))
-    return lane_rank(a) < lane_rank(b);
-  return a->id != b->id ? a->id < b->id : a->kind < b->kind;
-}
+/* The phases and calls of a thread together, then the GPU. */
+ORDER_INDICES_BY(as_shown, struct shown_lane, UP_OF(lane_rank) UP(id) UP(kind))
 
 /* The lanes that the shown spans need; the first is that of the steps. */
 static void make_lanes(struct rank_lanes *l, const u32 *place) {
@@ -135,11 +132,9 @@ static void make_lanes(struct rank_lanes *l, const u32 *place) {
     if (place[i] == INDEX_NONE || made[key].rows)
       continue;
     made[key] = make_lane(l, &t->spans[i]);
-    u32 at = n++;
-    for (; at > 0 && comes_before(&made[key], &made[order[at - 1]]); at--)
-      order[at] = order[at - 1];
-    order[at] = key;
+    order[n++] = key;
   }
+  SORT_INDICES(order, n, made, as_shown);
   shown->lanes[shown->n_lanes++] =
       (struct shown_lane){.name = l->n_windows && l->windows[0].step >= 0 ? "steps" : "run",
                           .kind = SHOWN_STEPS,

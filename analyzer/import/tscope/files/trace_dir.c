@@ -40,7 +40,7 @@ struct found {
 };
 
 /* The folder that a file is in, for a run whose files say nothing. */
-static const char *folder_of(struct arena *arena, const char *path) {
+static const char *name_of_folder(struct arena *arena, const char *path) {
   const char *slash = strrchr(path, '/');
   char *folder = slash ? arena_copy(arena, path, (size_t)(slash - path)) : NULL;
   return folder && *folder ? last_part(folder) : path;
@@ -91,20 +91,20 @@ ORDER_BY(by_name, struct named_entry, BY_TEXT(run) BY_TEXT(name) DOWN(is_in_own_
 static void part_copies(struct arena *arena, struct trace_entry *entries, u32 n) {
   SCOPED struct named_entry *named = memory_array(size_sum(n, 1), sizeof(*named));
   for (u32 i = 0; i < n; i++)
-    named[i] = (struct named_entry){entries[i].run, last_part(entries[i].path),
-                                    strcmp(folder_of(arena, entries[i].path), entries[i].run) == 0,
-                                    &entries[i]};
+    named[i] = (struct named_entry){
+        entries[i].run, last_part(entries[i].path),
+        strcmp(name_of_folder(arena, entries[i].path), entries[i].run) == 0, &entries[i]};
   SORT(named, n, by_name);
   for (u32 i = 1; i < n; i++)
     if (strcmp(named[i].run, named[i - 1].run) == 0 &&
         strcmp(named[i].name, named[i - 1].name) == 0)
-      named[i].entry->run = folder_of(arena, named[i].entry->path);
+      named[i].entry->run = name_of_folder(arena, named[i].entry->path);
 }
 
 void trace_entries_name_runs(struct arena *arena, struct trace_entry *entries, u32 n) {
   FOR_EACH_CHANGED(entries, n, entry)
-    entry->run =
-        entry->header.run[0] ? arena_text(arena, entry->header.run) : folder_of(arena, entry->path);
+    entry->run = entry->header.run[0] ? arena_text(arena, entry->header.run)
+                                      : name_of_folder(arena, entry->path);
   part_copies(arena, entries, n);
 }
 
