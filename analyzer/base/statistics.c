@@ -126,8 +126,7 @@ u32 change_point(const double *values, u32 n, struct ranked_value *scratch, doub
   /* Each value's rank, the mean of their ranks where several are equal, in the place of its index.
    */
   for (u32 i = 0, next; i < n; i = next) {
-    for (next = i; next < n && scratch[next].value == scratch[i].value; next++)
-      ;
+    next = i + ROW_OF_EQUALS(scratch + i, n - i, a, b, a->value == b->value);
     double rank = (i + 1 + next) / 2.0;
     for (u32 k = i; k < next; k++)
       scratch[k].value = rank;

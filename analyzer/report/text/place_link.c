@@ -24,16 +24,19 @@ static size_t place_bytes(const char *text, size_t bytes, size_t *file) {
   return place ? end : 0;
 }
 
+static bool is_whole(const char *file, const char *name, size_t bytes) {
+  size_t length = file && *file == '/' ? strlen(file) : 0;
+  return length >= bytes && memcmp(file + length - bytes, name, bytes) == 0 &&
+         (length == bytes || file[length - bytes - 1] == '/');
+}
+
 /* The whole name of a file, of which the report shows the end. */
-static const char *whole_name(const struct results *results, const char *name, size_t bytes) {
-  FOR_EACH(results->lines.at, results->lines.n_at, line) {
-    const char *file = line->file;
-    size_t length = file ? strlen(file) : 0;
-    if (length >= bytes && *file == '/' && memcmp(file + length - bytes, name, bytes) == 0 &&
-        (length == bytes || file[length - bytes - 1] == '/'))
-      return file;
-  }
-  return NULL;
+static const char *whole_name(const struct results *r, const char *name, size_t bytes) {
+  const struct line_result *line =
+      FIND(r->lines.at, r->lines.n_at, one, is_whole(one->file, name, bytes));
+  const struct stack_node *frame =
+      line ? NULL : FIND(r->stalls.tree, r->stalls.n_tree, one, is_whole(one->file, name, bytes));
+  return line ? line->file : frame ? frame->file : NULL;
 }
 
 size_t place_link(const struct results *results, const char *text, size_t bytes, char *address,

@@ -18,9 +18,11 @@
 #include "scratch.h"
 
 static char folder[] = "/tmp/tscope-links-XXXXXX";
-static char plain[256], odd[256], gone[256];
+static char plain[256], odd[256], gone[256], stalls[256];
 static struct line_result at[3];
-static struct results results = {.lines = {.at = at, .n_at = 3}};
+static struct stack_node tree[1] = {{.file = stalls}};
+static struct results results = {.lines = {.at = at, .n_at = 3},
+                                 .stalls = {.tree = tree, .n_tree = 1}};
 
 static int make_files(void **state) {
   (void)state;
@@ -28,7 +30,9 @@ static int make_files(void **state) {
   snprintf(plain, sizeof(plain), "%s/train.py", folder);
   snprintf(odd, sizeof(odd), "%s/od\033]0\ad%%.py", folder);
   snprintf(gone, sizeof(gone), "%s/gone.py", folder);
+  snprintf(stalls, sizeof(stalls), "%s/save.py", folder);
   scratch_text(folder, "train.py", "");
+  scratch_text(folder, "save.py", "");
   scratch_text(folder, strrchr(odd, '/') + 1, "");
   at[0].file = plain;
   at[1].file = odd;
@@ -62,6 +66,9 @@ static void a_place_is_a_link_to_its_file(void **state) {
            "step (\033]8;;file://%s%s#12\033\\train.py:12\033]8;;\033\\), then", host, plain);
   assert_string_equal(written("step (train.py:12), then", 100, true), wanted);
   assert_string_equal(written("step (train.py:12), then", 100, false), "step (train.py:12), then");
+  snprintf(wanted, sizeof(wanted), "\033]8;;file://%s%s#9\033\\save.py:9\033]8;;\033\\ save", host,
+           stalls);
+  assert_string_equal(written("save.py:9 save", 100, true), wanted); /* only in a stack */
 }
 
 static void what_is_no_place_or_does_not_fit_is_text(void **state) {

@@ -4,8 +4,10 @@
 const SVG = 'http://www.w3.org/2000/svg';
 
 // Whole names of files, of which the texts show the end.
-const FILES = [...new Set(((report.lines || {}).lines || []).map((line) => line.file))].filter(
-    (file) => file && file.startsWith('/'));
+const FILES = [
+  ...new Set([...((report.lines || {}).lines || []), ...((report.stalls || {}).tree || [])].map(
+      (line) => line.file))
+].filter((file) => file && file.startsWith('/'));
 
 // A text, in which places of files that are known are links to them in VS Code.
 function linked(text) {
