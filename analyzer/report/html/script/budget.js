@@ -119,9 +119,9 @@ panel({
     const b = report.budget, lines = b.lines.filter((line) => line.seconds !== 0);
     const recoverable = lines.some((line) => line.recoverable > 0);
     return [
-      sumBar(lines.map((line) =>
-                           ({name: line.name, value: line.seconds, shade: budgetShade(line)})),
-             b.wall_s, seconds),
+      sumBar(
+          lines.map((line) => ({name: line.name, value: line.seconds, shade: budgetShade(line)})),
+          b.wall_s, seconds),
       el('div', {class: 'pairs'},
          el('div', {},
             tableOf(
@@ -155,8 +155,7 @@ function pathStrip() {
   const holder = el('div', {class: 'picture'});
   let chosen = null;
   const picture = canvasOf(holder, ranks.length * lane + bottom + 4, (context, width, tall) => {
-    const span = width - left - right,
-          x = (t) => left + ((t - view.from) / (view.to - view.from)) * span;
+    const span = width - left - right, x = (t) => view.x(t, left, span);
     const y = (rank) => 4 + ranks.indexOf(rank) * lane;
     context.fillStyle = colour('ink2');
     context.textAlign = 'right';

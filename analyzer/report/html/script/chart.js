@@ -61,16 +61,14 @@ function barList(rows, most) {
   return el(
       'div', {class: 'bars'},
       rows.map(
-          (row) => el(
-              'div', {class: 'barrow'},
-              el('span', {class: 'barname', title: cutTo(row.name, 2000)}, cutTo(row.name, 70)),
-              el('span', {class: 'bartrack'}, el('i', {
-                   class: 'fill ' + (row.shade || 'accent'),
-                   css: {
-                     width: (100 * Math.max(0, Math.min(1, row.value / most || 0))).toFixed(2) + '%'
-                   }
-                 })),
-              el('b', {}, row.say), row.note ? el('small', {}, row.note) : el('small'))));
+          (row) =>
+              el('div', {class: 'barrow'},
+                 el('span', {class: 'barname', title: cutTo(row.name, 2000)}, cutTo(row.name, 70)),
+                 el('span', {class: 'bartrack'}, el('i', {
+                      class: 'fill ' + (row.shade || 'accent'),
+                      css: {width: (100 * clamp(row.value / most || 0, 0, 1)).toFixed(2) + '%'}
+                    })),
+                 el('b', {}, row.say), row.note ? el('small', {}, row.note) : el('small'))));
 }
 
 // Powers of ten between `from` and `to`; if they are few, also 2 and 5 times each.
@@ -86,8 +84,7 @@ function logTicks(from, to, wanted) {
 }
 
 // The width of a panel now, so that text in a chart has the same size as other text.
-const chartWidth = () =>
-    Math.max(320, Math.min(1400, document.getElementById('panels').clientWidth - 44));
+const chartWidth = () => clamp(document.getElementById('panels').clientWidth - 44, 320, 1400);
 
 // A frame with axes in SVG. x and y: {from, to, log, say, name}
 function frame(width, height, x, y) {

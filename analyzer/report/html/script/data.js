@@ -43,6 +43,10 @@ function cutTo(text, limit) {
   return shown.length > limit ? shown.slice(0, limit - 1) + '\u2026' : shown;
 }
 
+// As CLAMP() in C. Of a list, `nth` is the index that is there.
+const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
+const nth = (i, n) => clamp(i, 0, n - 1);
+
 function extent(values) {
   let least = Infinity, most = -Infinity;
   for (const value of values)

@@ -61,7 +61,7 @@ function heatMap() {
   const scaleText = el('span', {class: 'dim'}),
         ramp = el('canvas', {class: 'ramp', width: 128, height: 10, 'aria-hidden': 'true'});
   const holder = el('div', {class: 'picture'});
-  const rowTall = () => Math.max(3, Math.min(26, Math.floor(420 / rows.length)));
+  const rowTall = () => clamp(Math.floor(420 / rows.length), 3, 26);
   const tall = () => rows.length * rowTall() + top + bottom;
   const heat = heatTable();
   const columnsPer = table.steps_per_column;
@@ -84,7 +84,7 @@ function heatMap() {
       for (let c = 0; c < columns; c++) {
         const value = row[measure].length ? row[measure][c] : null;
         if (!isKnown(value)) continue;  // not known: stays transparent
-        const share = Math.max(0, Math.min(1, (value - bounds[0]) / (top99 - bounds[0] || 1)));
+        const share = clamp((value - bounds[0]) / (top99 - bounds[0] || 1), 0, 1);
         words[r * columns + c] = heat[Math.round(share * 255)];
       }
     });
@@ -96,7 +96,7 @@ function heatMap() {
 
   function draw(context, width, height) {
     const span = width - left - right, each = rowTall(), floor = height - bottom;
-    const x = (step) => left + ((step - view.from) / (view.to - view.from)) * span;
+    const x = (step) => view.x(step, left, span);
     context.imageSmoothingEnabled = false;
     context.save();
     context.beginPath();
@@ -175,11 +175,11 @@ function heatMap() {
     const box = picture.canvas.getBoundingClientRect();
     const step = valueAt(event.clientX - box.left);
     const row = Math.floor((event.clientY - box.top - top) / rowTall());
-    return {row: rows[Math.max(0, Math.min(rows.length - 1, row))], column: columnOf(step)};
+    return {row: rows[nth(row, rows.length)], column: columnOf(step)};
   };
   const columnOf = (step) => {
     const at = Math.floor((step - firstColumn) / columnsPer);
-    return Math.max(0, Math.min(columns - 1, at));
+    return nth(at, columns);
   };
   const valueAt = moveBy(picture.canvas, view, left, right, (event) => {
     const cell = cellAt(event);
@@ -203,8 +203,8 @@ function heatMap() {
     event.preventDefault();
     const row = Math.max(0, rows.findIndex((r) => r.rank === focusOn.rank));
     const column = focusOn.step === null ? -1 : columnOf(focusOn.step);
-    const next = rows[Math.max(0, Math.min(rows.length - 1, row + by[0]))];
-    lookAt(table.step[Math.max(0, Math.min(columns - 1, column + by[1]))], next.rank);
+    const next = rows[nth(row + by[0], rows.length)];
+    lookAt(table.step[nth(column + by[1], columns)], next.rank);
   });
   view.listeners.push(picture.redraw);
   onFocus(picture.redraw);
@@ -263,11 +263,7 @@ panel({
             ['p', 'p_value', probability],
             ['peers wait', 'imposed_wait_ms', ms],
             ['why', 'reason', (v) => v || ''],
-            [
-              'late in steps',
-              (r) => namesOfLateStretches(r.rank) || null,
-              (v) => v || ''
-            ],
+            ['late in steps', (r) => namesOfLateStretches(r.rank) || null, (v) => v || ''],
             ['takes longer', 'late_at', (v) => v || ''],
             ['by', 'late_more_ms', ms],
             ['exposed', (r) => r.overlap.exposed_ms, ms],

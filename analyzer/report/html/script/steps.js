@@ -83,9 +83,7 @@ class Strip {
     this.listen(this.picture.canvas);
   }
 
-  x(step) {
-    return AXIS_LEFT + ((step - this.view.from) / (this.view.to - this.view.from)) * this.span;
-  }
+  x(step) { return this.view.x(step, AXIS_LEFT, this.span); }
 
   y(value) {
     return this.floor - (Math.min(value, this.high) / this.high) * (this.floor - STRIP_TOP);
@@ -207,12 +205,10 @@ class Strip {
                        this.floor - STRIP_TOP);
   }
 
-  pointAt(step) {
-    return Math.max(0, Math.min(this.n - 1, Math.floor((step - this.first) / this.per)));
-  }
+  pointAt(step) { return nth(Math.floor((step - this.first) / this.per), this.n); }
 
   choose(i) {
-    const point = Math.max(0, Math.min(this.n - 1, i)), {view} = this;
+    const point = nth(i, this.n), {view} = this;
     lookAt(this.series.step[point], focusOn.rank);
     const at = this.begin(point), half = (view.to - view.from) / 2;
     if (at < view.from || at >= view.to) view.set(at - half, at + half);

@@ -65,7 +65,7 @@ function tableOf(titled, rows, options = {}) {
       const share = column.bar(row);
       td.append(el('span', {class: 'meter', 'aria-hidden': 'true'}, el('i', {
                      class: column.shade || null,
-                     css: {width: (100 * Math.max(0, Math.min(1, share || 0))).toFixed(1) + '%'}
+                     css: {width: (100 * clamp(share || 0, 0, 1)).toFixed(1) + '%'}
                    })));
     }
     td.append(column.mark ? column.mark(row) || '' : '',

@@ -209,9 +209,7 @@ class TimelinePicture {
     this.tall = y + 22;
   }
 
-  x(time) {
-    return TIMELINE_LEFT + ((time - this.view.from) / (this.view.to - this.view.from)) * this.span;
-  }
+  x(time) { return this.view.x(time, TIMELINE_LEFT, this.span); }
 
   draw(context, width, tall) {
     this.span = width - TIMELINE_LEFT - AXIS_RIGHT;
@@ -365,8 +363,7 @@ class TimelinePicture {
     const at = place && place.lanes.find((lane) => y >= lane.y && y < lane.y + lane.tall);
     if (!at) return null;
     const lane = place.rank.lanes[at.l], row = Math.floor((y - at.y) / PIECE_TALL);
-    const time =
-        this.view.from + ((x - TIMELINE_LEFT) / this.span) * (this.view.to - this.view.from);
+    const time = this.view.valueAt(x, TIMELINE_LEFT, this.span);
     const near = (this.view.to - this.view.from) / this.span;
     let found = NO_PIECE;
     for (let p = lowerBound(lane.reach, time - near); p < lane.pieces.length; p++) {
@@ -408,7 +405,7 @@ class TimelinePicture {
       const next = pieces[pieces.indexOf(this.chosen.i) + along];
       if (next !== undefined) this.choose({rank, i: next});
     } else {
-      at = Math.max(0, Math.min(lanes.length - 1, at + (across || 1)));
+      at = nth(at + (across || 1), lanes.length);
       const [rank, l] = lanes[at], pieces = rank.lanes[l].pieces;
       const starts = pieces.map((i) => rank.start[i]);
       this.choose({rank, i: pieces[Math.min(pieces.length - 1, lowerBound(starts, time))]});

@@ -27,6 +27,10 @@ class View {
     const by = (this.to - this.from) * share;
     this.set(this.from + by, this.to + by);
   }
+  // In a picture whose axis begins at `left` and is so many pixels wide: where a value is, and
+  // back.
+  x(value, left, span) { return left + ((value - this.from) / (this.to - this.from)) * span; }
+  valueAt(x, left, span) { return this.from + ((x - left) / span) * (this.to - this.from); }
   reset() { this.set(...this.whole); }
   get zoomed() { return this.from > this.whole[0] || this.to < this.whole[1]; }
 }
@@ -36,7 +40,7 @@ class View {
 function moveBy(canvas, view, left, right, onclick) {
   let drag = null, moved = false, touches = new Map();
   const span = () => Math.max(1, canvas.clientWidth - left - right);
-  const valueAt = (x) => view.from + ((x - left) / span()) * (view.to - view.from);
+  const valueAt = (x) => view.valueAt(x, left, span());
   const place = (event) => event.clientX - canvas.getBoundingClientRect().left;
   canvas.addEventListener('wheel', (event) => {
     const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
@@ -47,7 +51,7 @@ function moveBy(canvas, view, left, right, onclick) {
     if (sideways)
       view.pan(event.deltaX / span());
     else
-      view.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.004), valueAt(place(event)));
+      view.zoom(Math.exp(clamp(event.deltaY, -60, 60) * 0.004), valueAt(place(event)));
   }, {passive: false});
   canvas.addEventListener('pointerdown', (event) => {
     touches.set(event.pointerId, event.clientX);
