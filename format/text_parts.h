@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parts of texts.
+ * Parts of texts. Safe in signal handlers.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <string.h>
+
+#include "format/values.h"
 
 static inline bool tscope_begins_with(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -26,6 +28,28 @@ static inline bool tscope_has_word(const char *text, const char *between, const 
     at += strcspn(at, between);
   }
   return false;
+}
+
+/* The number whose digits a text begins with, or `most` if it is larger, and 0 if there are none;
+ * *end, which may be NULL, gets what is behind them. */
+static inline u64 leading_number(const char *text, u64 most, const char **end) {
+  u64 number = 0;
+  for (; *text >= '0' && *text <= '9'; text++)
+    number = number <= most / 10 ? MIN(10 * number + (u64)(*text - '0'), most) : most;
+  if (end)
+    *end = text;
+  return number;
+}
+
+/* The numbers that a text begins with, with spaces between them; false if it has fewer. */
+static inline bool leading_numbers(const char *text, u64 *numbers, size_t n) {
+  bool found = true;
+  for (size_t i = 0; i < n && found; i++) {
+    const char *at = text + strspn(text, " ");
+    numbers[i] = leading_number(at, UINT64_MAX, &text);
+    found = text > at;
+  }
+  return found;
 }
 
 /* The last part of a path: a file's name. */

@@ -76,17 +76,6 @@ static inline const char *text_next_line(const char **lines, int *bytes) {
   return line;
 }
 
-/* The number whose digits a text begins with, or `most` if it is larger, and 0 if there are none;
- * *end, which may be NULL, gets what is behind them. */
-static inline u64 leading_number(const char *text, u64 most, const char **end) {
-  u64 number = 0;
-  for (; *text >= '0' && *text <= '9'; text++)
-    number = number <= most / 10 ? MIN(10 * number + (u64)(*text - '0'), most) : most;
-  if (end)
-    *end = text;
-  return number;
-}
-
 /* A line "name=value"; without a "=" its value is NULL. */
 struct named_value {
   const char *name, *value;

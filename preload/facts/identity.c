@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,21 +26,16 @@ static const struct scheduler {
   const char *name, *job, *step;
 } schedulers[] = {
     {"slurm", "SLURM_JOB_ID", "SLURM_STEP_ID"},
-    {"pbs", "PBS_JOBID", NULL},
-    {"lsf", "LSB_JOBID", NULL},
-    {"flux", "FLUX_JOB_ID", NULL},
-    {"mpi", "PMIX_NAMESPACE", NULL},
-    {"mpi", "OMPI_MCA_ess_base_jobid", NULL},
-    {"mpi", "PMI_JOBID", NULL},
+    {"pbs", "PBS_JOBID", ""},
+    {"lsf", "LSB_JOBID", ""},
+    {"flux", "FLUX_JOB_ID", ""},
+    {"mpi", "PMIX_NAMESPACE", ""},
+    {"mpi", "OMPI_MCA_ess_base_jobid", ""},
+    {"mpi", "PMI_JOBID", ""},
 };
 
-static const char *environment_value(const char *variable) {
-  const char *value = variable ? tscope_environment_get(variable) : NULL;
-  return value && *value ? value : NULL;
-}
-
 static u32 number(const char *variable, u32 unknown) {
-  const char *value = environment_value(variable);
+  const char *value = tscope_environment_get(variable);
   u64 parsed;
   return value && tscope_read_number(value, &parsed) && parsed < UINT32_MAX ? (u32)parsed : unknown;
 }
@@ -60,8 +54,8 @@ static bool read_process(u32 pid, struct parent *process, u32 *parent) {
   const char *of = stat_field(text, 4), *start = stat_field(text, 22);
   if (!start)
     return false;
-  *parent = (u32)strtoul(of, NULL, 10);
-  *process = (struct parent){.pid = pid, .start = strtoull(start, NULL, 10)};
+  *parent = (u32)leading_number(of, UINT32_MAX, NULL);
+  *process = (struct parent){.pid = pid, .start = leading_number(start, UINT64_MAX, NULL)};
   stat_name(text, process->name, sizeof(process->name));
   return true;
 }
@@ -104,7 +98,7 @@ static void append(char *text, size_t bytes, const char *format, ...) {
 
 static const struct scheduler *scheduler(void) {
   for (size_t i = 0; i < LENGTH_OF(schedulers); i++)
-    if (environment_value(schedulers[i].job))
+    if (tscope_environment_get(schedulers[i].job))
       return &schedulers[i];
   return NULL;
 }
@@ -113,8 +107,8 @@ static const struct scheduler *scheduler(void) {
  * everything that the job starts: tasks of an array, attempts after a requeue, steps one after the
  * other. */
 static void extend_run_name(char *run, size_t bytes) {
-  const char *job = environment_value("SLURM_JOB_ID"),
-             *task = environment_value("SLURM_ARRAY_TASK_ID");
+  const char *job = tscope_environment_get("SLURM_JOB_ID"),
+             *task = tscope_environment_get("SLURM_ARRAY_TASK_ID");
   if (!job || !*tscope_env.run_job || strcmp(job, tscope_env.run_job) == 0)
     return;
   u32 requeued = number("SLURM_RESTART_COUNT", 0), step = number("SLURM_STEP_ID", 0);
@@ -140,12 +134,12 @@ static void name_run(struct tscope_identity *identity) {
     return;
   }
   const struct scheduler *job = scheduler();
-  const char *elastic = environment_value("TORCHELASTIC_RUN_ID"),
-             *port = environment_value("MASTER_PORT");
+  const char *elastic = tscope_environment_get("TORCHELASTIC_RUN_ID"),
+             *port = tscope_environment_get("MASTER_PORT");
   if (job) {
-    append(run, sizeof(run), "%s-%.40s", job->name, environment_value(job->job));
-    if (environment_value(job->step))
-      append(run, sizeof(run), ".%.16s", environment_value(job->step));
+    append(run, sizeof(run), "%s-%.40s", job->name, tscope_environment_get(job->job));
+    if (tscope_environment_get(job->step))
+      append(run, sizeof(run), ".%.16s", tscope_environment_get(job->step));
     u32 requeued = number("SLURM_RESTART_COUNT", 0);
     if (requeued)
       append(run, sizeof(run), TSCOPE_RUN_REQUEUE "%u", requeued);
@@ -164,7 +158,7 @@ static void name_run(struct tscope_identity *identity) {
     append(run, sizeof(run), "%s%s-%u-%llu", *run ? "-" : "", elastic ? "p" : process.name,
            process.pid, (unsigned long long)process.start);
   } else if (port) {
-    const char *address = environment_value("MASTER_ADDR");
+    const char *address = tscope_environment_get("MASTER_ADDR");
     append(run, sizeof(run), "%s%.40s-%.8s", *run ? "-" : "", address ? address : "master", port);
   }
   tscope_file_name_from(identity->run, sizeof(identity->run), run);
@@ -177,7 +171,7 @@ static void name_host(char *host, size_t bytes) {
   char own[64] = "";
   if (gethostname(own, sizeof(own) - 1) != 0)
     strcpy(own, "unknown");
-  const char *node = environment_value("SLURMD_NODENAME");
+  const char *node = tscope_environment_get("SLURMD_NODENAME");
   size_t first_label = strcspn(own, ".");
   bool same = node && strncmp(node, own, first_label) == 0 &&
               (node[first_label] == '\0' || node[first_label] == '.');
@@ -192,9 +186,10 @@ void tscope_identify(struct tscope_identity *identity) {
       (struct tscope_identity){.rank = TSCOPE_UNKNOWN_RANK, .local_rank = TSCOPE_UNKNOWN_RANK};
   for (size_t i = 0; i < LENGTH_OF(launchers); i++) {
     const struct launcher *launcher = &launchers[i];
-    if (!environment_value(launcher->rank))
+    if (!tscope_environment_get(launcher->rank))
       continue;
-    identity->launcher = environment_value("TORCHELASTIC_RUN_ID") ? "torchrun" : launcher->name;
+    identity->launcher =
+        tscope_environment_get("TORCHELASTIC_RUN_ID") ? "torchrun" : launcher->name;
     identity->rank = number(launcher->rank, TSCOPE_UNKNOWN_RANK);
     identity->local_rank = number(launcher->local_rank, TSCOPE_UNKNOWN_RANK);
     identity->world_size = number(launcher->world_size, 0);

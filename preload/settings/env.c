@@ -2,35 +2,22 @@
 #include "settings/env.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "format/text_parts.h"
 #include "record/hook.h"
 #include "settings/process_environment.h"
 #include "settings/setting_values.h"
 
 struct tscope_env tscope_env;
 
-static bool fits(const char *value, const char *word, size_t length) {
-  u64 number;
-  if (length == strlen("SECONDS") && memcmp(word, "SECONDS", length) == 0)
-    return tscope_read_number(value, &number) && number > 0;
-  return length == strlen(value) && memcmp(word, value, length) == 0;
-}
+static const char seconds[] = "SECONDS";
 
 static bool is_one_of(const char *value, const char *words) {
-  for (const char *word = words; *word;) {
-    size_t end = strcspn(word, " ");
-    if (fits(value, word, end))
-      return true;
-    word += end + (word[end] == ' ');
-  }
-  return false;
-}
-
-static bool parse_flag(bool *target, const char *value, const char *values) {
-  (void)values;
-  return tscope_read_flag(value, target);
+  u64 number;
+  if (tscope_read_number(value, &number))
+    return number > 0 && tscope_has_word(words, " ", seconds);
+  return strcmp(value, seconds) != 0 && tscope_has_word(words, " ", value);
 }
 
 static bool parse_text(char *target, const char *value, const char *values) {
@@ -40,38 +27,27 @@ static bool parse_text(char *target, const char *value, const char *values) {
   return true;
 }
 
-static bool parse_number(u64 *target, const char *value, const char *values) {
-  (void)values;
-  return tscope_read_number(value, target);
-}
-
-static bool parse_size(u64 *target, const char *value, const char *values) {
-  (void)values;
-  return tscope_read_size(value, target);
-}
-
 /* "N/M" with 0 < N < M; "": not set. */
-static bool parse_fraction(struct tscope_fraction *target, const char *value, const char *values) {
-  (void)values;
-  char *slash;
-  u64 n = strtoull(value, &slash, 10), m = 0;
-  bool is_set = *value >= '0' && *value <= '9' && *slash == '/' &&
-                tscope_read_number(slash + 1, &m) && n > 0 && n < m && m <= UINT32_MAX;
+static bool parse_fraction(struct tscope_fraction *target, const char *value) {
+  const char *slash;
+  u64 n = leading_number(value, UINT64_MAX, &slash), m = 0;
+  bool is_set =
+      *slash == '/' && tscope_read_number(slash + 1, &m) && n > 0 && n < m && m <= UINT32_MAX;
   if (is_set || !*value)
     *target = (struct tscope_fraction){(u32)n, (u32)m};
   return is_set;
 }
 
-#define PARSE_FLAG(member, value, values) parse_flag(&tscope_env.member, value, values)
+#define PARSE_FLAG(member, value, values) tscope_read_flag(value, &tscope_env.member)
 #define PARSE_TEXT(member, value, values) parse_text(tscope_env.member, value, values)
-#define PARSE_NUMBER(member, value, values) parse_number(&tscope_env.member, value, values)
-#define PARSE_SIZE(member, value, values) parse_size(&tscope_env.member, value, values)
-#define PARSE_FRACTION(member, value, values) parse_fraction(&tscope_env.member, value, values)
+#define PARSE_NUMBER(member, value, values) tscope_read_number(value, &tscope_env.member)
+#define PARSE_SIZE(member, value, values) tscope_read_size(value, &tscope_env.member)
+#define PARSE_FRACTION(member, value, values) parse_fraction(&tscope_env.member, value)
 
 bool tscope_env_flag(const char *variable, bool standard) {
   const char *value = tscope_environment_now(variable);
   bool flag = standard;
-  return value && parse_flag(&flag, value, "") ? flag : standard;
+  return value && tscope_read_flag(value, &flag) ? flag : standard;
 }
 
 /* All that is not valid goes into one line. */
@@ -97,7 +73,7 @@ void tscope_env_read(void) {
 #define X(member, TYPE, variable, standard, values, doc)                                           \
   do {                                                                                             \
     const char *value = tscope_environment_get(variable);                                          \
-    if (value && *value && !PARSE_##TYPE(member, value, values))                                   \
+    if (value && !PARSE_##TYPE(member, value, values))                                             \
       add_invalid(&invalid, variable, value, standard);                                            \
   } while (0);
   TSCOPE_ENV(X)

@@ -89,6 +89,6 @@ const char *tscope_environment_get(const char *name) {
   size_t length = strlen(name);
   for (const char *entry = NULL; (entry = tscope_environment_next(entry));)
     if (strncmp(entry, name, length) == 0 && entry[length] == '=')
-      return entry + length + 1;
+      return entry[length + 1] ? entry + length + 1 : NULL;
   return NULL;
 }

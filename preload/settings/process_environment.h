@@ -14,7 +14,7 @@
  * while another thread reads the copy. False if there is no memory for it. */
 bool tscope_environment_copy(void);
 
-/* A variable's value in the copy; NULL if it was not set. */
+/* A variable's value in the copy; NULL if it was not set, or empty. */
 const char *tscope_environment_get(const char *name);
 
 /* A variable as it is now, for what must be known before the process wakes, or what other libraries

@@ -6,11 +6,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "format/tscope_format.h"
+#include "format/text_parts.h"
 
 /* Sets `on`; false if the value is no word for on or off. */
 static inline bool tscope_read_flag(const char *value, bool *on) {
@@ -27,25 +26,24 @@ static inline bool tscope_read_flag(const char *value, bool *on) {
 
 /* Sets `number`; false if the value is anything but its digits. */
 static inline bool tscope_read_number(const char *value, u64 *number) {
-  char *end;
-  if (*value < '0' || *value > '9')
-    return false;
-  *number = strtoull(value, &end, 10);
-  return *end == '\0';
+  const char *end;
+  u64 digits = leading_number(value, UINT64_MAX, &end);
+  bool is_number = end != value && !*end;
+  if (is_number)
+    *number = digits;
+  return is_number;
 }
 
 /* Sets `bytes`, after which K, M, G or T may follow; false if the value is no size. */
 static inline bool tscope_read_size(const char *value, u64 *bytes) {
   static const char units[] = "KMGT";
-  char *end;
-  if (*value < '0' || *value > '9')
-    return false;
-  u64 size = strtoull(value, &end, 10);
+  const char *end;
+  u64 size = leading_number(value, UINT64_MAX, &end);
   const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
   unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
   if (unit)
     end += end[1] == 'i' && end[2] == 'B' ? 3 : end[1] == 'B' || end[1] == 'i' ? 2 : 1;
-  if (*end || size > UINT64_MAX >> shift)
+  if (end == value || *end || size > UINT64_MAX >> shift)
     return false;
   *bytes = size << shift;
   return true;

@@ -138,14 +138,15 @@ static void nonsense_leaves_the_default(void **state) {
   FILE *said = tmpfile();
   dup2(fileno(said), STDERR_FILENO);
   IDENTIFY("TSCOPE_RING_MAX", "lots", "TSCOPE_RETAINED_MAX", "-1", "TSCOPE_GPU", "cuda", "TSCOPE",
-           "maybe", "TSCOPE_VERBOSE", "");
+           "maybe", "TSCOPE_VERBOSE", "", "TSCOPE_GPU_GEMMS", "5x", "TSCOPE_STALL", "SECONDS");
   dup2(saved, STDERR_FILENO);
   close(saved);
   assert_int_equal(tscope_env.ring_max, 256u << 20);
   assert_int_equal(tscope_env.retained_max, 1u << 30);
   assert_string_equal(tscope_env.gpu, "auto");
+  assert_int_equal(tscope_env.gpu_gemms, 16);
   assert_true(tscope_env.enabled);
-  char line[256];
+  char line[512];
   int lines = 0;
   rewind(said);
   while (fgets(line, sizeof(line), said))
@@ -153,8 +154,9 @@ static void nonsense_leaves_the_default(void **state) {
   fclose(said);
   assert_int_equal(lines, 1);
   assert_string_equal(line, "tscope: not valid: TSCOPE=maybe (using on), TSCOPE_GPU=cuda (using "
-                            "auto), TSCOPE_RING_MAX=lots (using 256M), TSCOPE_RETAINED_MAX=-1 "
-                            "(using 1G)\n");
+                            "auto), TSCOPE_GPU_GEMMS=5x (using 16), TSCOPE_STALL=SECONDS "
+                            "(using auto), TSCOPE_RING_MAX=lots (using 256M), "
+                            "TSCOPE_RETAINED_MAX=-1 (using 1G)\n");
 }
 
 static void play_environment(void *nothing) {
