@@ -2,8 +2,6 @@
 #include "inspect/python_layout.h"
 #include "format/text_parts.h"
 
-#include <stdlib.h>
-
 #define X(minor, lines, ...) {minor, lines, __VA_ARGS__, 2},
 static const struct python_layout older[] = {PYTHON_OLDER(X)};
 #undef X
@@ -46,7 +44,7 @@ const char *python_layout_find(struct python_layout *layout, const char *version
   layout->minor = 0;
   if (sizeof(void *) != 8 || !tscope_begins_with(version, "3."))
     return unknown;
-  u32 minor = (u32)strtoul(version + 2, NULL, 10);
+  u32 minor = (u32)leading_number(version + 2, UINT32_MAX, NULL);
   for (size_t i = 0; i < LENGTH_OF(older); i++)
     if (older[i].minor == minor) {
       *layout = older[i];

@@ -85,3 +85,13 @@ bool folder_names_visit(int folder, char *room, size_t bytes,
     }
   return false;
 }
+
+int folder_names_of(const char *path, bool (*each)(int folder, const char *name, void *with),
+                    void *with) {
+  _Alignas(8) char room[1024];
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int found = folder < 0 ? -1 : folder_names_visit(folder, room, sizeof(room), each, with);
+  if (folder >= 0)
+    close(folder);
+  return found;
+}

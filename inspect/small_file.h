@@ -33,3 +33,7 @@ bool file_lines_visit(const char *path, char *room, size_t bytes,
  * whether it did. `room`, aligned for 8 bytes, holds some of the names. Nothing is allocated. */
 bool folder_names_visit(int folder, char *room, size_t bytes,
                         bool (*each)(int folder, const char *name, void *with), void *with);
+
+/* The same of a folder by its path; -1 if it cannot be opened. */
+int folder_names_of(const char *path, bool (*each)(int folder, const char *name, void *with),
+                    void *with);

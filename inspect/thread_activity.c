@@ -99,11 +99,8 @@ static bool is_without_core(struct thread_activity *activity, const u64 times[3]
   bool not_run = !cpu && times[2] == activity->runs && moment_ns >= TICK_NS / 2;
   if (!activity->has_times)
     return false;
-  activity->owed_ns += (i64)wait;
-  if (activity->owed_ns > 4 * moment_ns)
-    activity->owed_ns = 4 * moment_ns;
-  if (activity->owed_ns < -4 * moment_ns)
-    activity->owed_ns = -4 * moment_ns;
+  i64 owed = activity->owed_ns + (i64)wait;
+  activity->owed_ns = CLAMP(owed, -4 * moment_ns, 4 * moment_ns);
   if (!not_run && activity->owed_ns < moment_ns / 2)
     return false;
   activity->owed_ns -= moment_ns;
@@ -116,7 +113,8 @@ static bool read_faults(struct thread_activity *activity, u64 *faults) {
   if (read_again(activity->counts, text, sizeof(text)) <= 0)
     return false;
   const char *minor = stat_field(text, 10), *major = stat_field(text, 12);
-  *faults = major ? strtoull(minor, NULL, 10) + strtoull(major, NULL, 10) : 0;
+  *faults =
+      major ? leading_number(minor, UINT64_MAX, NULL) + leading_number(major, UINT64_MAX, NULL) : 0;
   return major;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect/thread_state.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/text_parts.h"
 #include "inspect/kept_errno.h"
 #include "inspect/pid_namespace.h"
 #include "inspect/python_memory.h"
@@ -85,10 +85,7 @@ void thread_open_file(pid_t pid, u32 tid, i32 number, char *text, size_t bytes) 
 }
 
 bool thread_times(const char *text, u64 times[3]) {
-  char *at = (char *)text;
-  for (int i = 0; i < 3; i++)
-    times[i] = strtoull(at, &at, 10);
-  return times[0] || times[1];
+  return leading_numbers(text, times, 3) && (times[0] || times[1]);
 }
 
 struct found_threads {
@@ -97,7 +94,7 @@ struct found_threads {
 
 static bool add_thread(int folder, const char *name, void *with) {
   struct found_threads *found = with;
-  u32 tid = (u32)strtoul(name, NULL, 10);
+  u32 tid = (u32)leading_number(name, UINT32_MAX, NULL);
   (void)folder;
   if (tid && found->n < found->most)
     found->tids[found->n] = tid;
@@ -107,25 +104,20 @@ static bool add_thread(int folder, const char *name, void *with) {
 
 u32 thread_list(pid_t pid, u32 *tids, u32 most) {
   char path[32], room[16];
-  _Alignas(8) char entries[1024];
   struct found_threads found = {tids, most, 0};
   snprintf(path, sizeof(path), "/proc/%s/task", proc_name(pid, room));
-  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0)
-    return 0;
-  folder_names_visit(fd, entries, sizeof(entries), add_thread, &found);
-  close(fd);
+  folder_names_of(path, add_thread, &found);
   return found.n;
 }
 
 u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most) {
   static char text[4096];
-  char *end;
+  const char *end;
   u32 n = 0;
   if (thread_file_read(pid, tid, "children", text, sizeof(text)) <= 0)
     return 0;
-  for (char *at = text; n < most; at = end) {
-    unsigned long child = strtoul(at, &end, 10);
+  for (const char *at = text; n < most; at = end + 1) {
+    u64 child = leading_number(at, UINT32_MAX, &end);
     if (end == at || *end != ' ') /* the last may be cut */
       break;
     pids[n++] = (u32)child;

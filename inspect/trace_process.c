@@ -2,12 +2,11 @@
 #include "inspect/trace_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "format/text_parts.h"
 #include "inspect/pid_namespace.h"
 #include "inspect/small_file.h"
 #include "inspect/this_host.h"
@@ -26,7 +25,8 @@ static char state_of(const struct tscope_file_header *header, pid_t pid) {
   if (!ticks)
     return '?';
   i64 suspended = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
-  i64 started = strtoll(ticks, NULL, 10) * (SECOND_NS / sysconf(_SC_CLK_TCK)) - suspended;
+  i64 started =
+      (i64)leading_number(ticks, INT64_MAX, NULL) * (SECOND_NS / sysconf(_SC_CLK_TCK)) - suspended;
   return started - SECOND_NS > (i64)header->start_monotonic_ns ? 0 : *state;
 }
 
@@ -37,8 +37,8 @@ static bool is_in_namespace(const struct tscope_file_header *header, const char 
   small_file_read(path, text, sizeof(text));
   const char *last = line_value(text, "NSpid");
   for (const char *at = last ? last : ""; *at && *at != '\n'; at++)
-    last = *at == '\t' ? at : last;
-  return last && strtoul(last, NULL, 10) == header->pid &&
+    last = *at == '\t' ? at + 1 : last;
+  return last && leading_number(last, UINT32_MAX, NULL) == header->pid &&
          pid_namespace_of(process) == header->pid_namespace;
 }
 
@@ -49,7 +49,7 @@ struct process_search {
 
 static bool look_at_process(int folder, const char *name, void *with) {
   struct process_search *search = with;
-  pid_t pid = (pid_t)strtol(name, NULL, 10);
+  pid_t pid = (pid_t)leading_number(name, INT32_MAX, NULL);
   (void)folder;
   char state = pid && is_in_namespace(search->header, name) ? state_of(search->header, pid) : 0;
   if (state)
@@ -59,13 +59,8 @@ static bool look_at_process(int folder, const char *name, void *with) {
 
 /* From a namespace the processes of those below are seen, from the first one all. */
 static struct trace_process find_in_namespace(const struct tscope_file_header *header, u64 own) {
-  char room[4096] __attribute__((aligned(8)));
   struct process_search search = {header, {0, own == FIRST_NAMESPACE ? 0 : '?'}};
-  int folder = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    folder_names_visit(folder, room, sizeof(room), look_at_process, &search);
-    close(folder);
-  }
+  folder_names_of("/proc", look_at_process, &search);
   return search.found;
 }
 
@@ -75,8 +70,8 @@ struct trace_process trace_process_find(const struct tscope_file_header *header)
       !may_be_this_boot((i64)(header->start_realtime_ns - header->start_monotonic_ns)))
     return (struct trace_process){0, '?'};
   u64 own = pid_namespace_of("self");
-  bool numbered_as_here =
-      readlink("/proc/self", self, sizeof(self) - 1) > 0 && strtol(self, NULL, 10) == getpid();
+  bool numbered_as_here = readlink("/proc/self", self, sizeof(self) - 1) > 0 &&
+                          leading_number(self, INT32_MAX, NULL) == (u64)getpid();
   if (header->pid_namespace && (header->pid_namespace != own || !numbered_as_here))
     return find_in_namespace(header, own);
   char state = state_of(header, (pid_t)header->pid);

@@ -2,7 +2,6 @@
 #include "facts/cgroups.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/text_parts.h"
@@ -22,7 +21,7 @@ bool tscope_cgroup_value(const char *text, const char *name, uint64_t *value) {
     at += *at == '\n';
     if (!tscope_begins_with(at, name) || at[bytes] != ' ')
       continue;
-    *value = strtoull(at + bytes, NULL, 10);
+    *value = leading_number(at + bytes + 1, UINT64_MAX, NULL);
     return true;
   }
   return false;

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "facts/cpu_quota.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "facts/cgroups.h"
+#include "format/text_parts.h"
 
 #define NO_QUOTA UINT32_MAX
 
 static uint32_t thousandths(const char *quota, const char *period) {
-  char *end;
-  long long most = strtoll(quota, &end, 10); /* "max", or -1: as much as there is */
-  if (end == quota || most <= 0)
-    return NO_QUOTA;
-  long long of = strtoll(period, &end, 10);
-  if (end == period || of <= 0 || most > LLONG_MAX / 1000 || most * 1000 / of >= NO_QUOTA)
+  u64 most = leading_number(quota, UINT64_MAX / 1000, NULL); /* not of "max" and -1: no limit */
+  u64 of = leading_number(period, UINT64_MAX, NULL);
+  if (!most || !of || most * 1000 / of >= NO_QUOTA)
     return NO_QUOTA;
   uint32_t cores = (uint32_t)(most * 1000 / of);
   return cores ? cores : 1;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "facts/memory_limit.h"
 
-#include <stdlib.h>
-
 #include "facts/cgroups.h"
-#include "format/values.h"
+#include "format/text_parts.h"
 
 #define NO_LIMIT UINT64_MAX
 
@@ -14,10 +12,11 @@ static struct {
 } lowest = {.limit = NO_LIMIT};
 
 static bool read_bytes(const struct tscope_cgroup *group, const char *file, uint64_t *bytes) {
-  char text[32], *end;
+  char text[32];
+  const char *end;
   if (!tscope_cgroup_read(group, file, text, sizeof(text)))
     return false;
-  *bytes = strtoull(text, &end, 10);
+  *bytes = leading_number(text, UINT64_MAX, &end);
   return end != text; /* "max": no limit */
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/text_parts.h"
 #include "resolve/loaded_objects.h"
 #include "resolve/real_dlsym.h"
 #include "streams/cuda_thread.h"
@@ -20,7 +21,7 @@ static const char *const folders[] = {"", "../../cuda_cupti/lib/", "../extras/CU
 static void *already_loaded(int *major) {
   for (size_t i = 0; cupti_sonames[i]; i++) {
     void *library = dlopen(cupti_sonames[i], RTLD_NOW | RTLD_NOLOAD);
-    *major = (int)strtol(strrchr(cupti_sonames[i], '.') + 1, NULL, 10);
+    *major = (int)leading_number(strrchr(cupti_sonames[i], '.') + 1, INT32_MAX, NULL);
     if (library)
       return library;
   }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/descriptors.h"
 
-#include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/text_parts.h"
 #include "inspect/small_file.h"
 
 #ifndef SYS_close_range
@@ -18,7 +18,7 @@
 #endif
 
 static bool close_one(int folder, const char *name, void *first) {
-  int fd = atoi(name);
+  int fd = (int)leading_number(name, INT_MAX, NULL);
   if (fd != folder && fd >= *(const int *)first)
     close(fd);
   return false;
@@ -26,19 +26,13 @@ static bool close_one(int folder, const char *name, void *first) {
 
 /* Kernels before 5.9 cannot close all of them at once. */
 void tscope_descriptors_close_from(int first) {
-  char room[512] __attribute__((aligned(8)));
+  struct rlimit most;
   if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0)
     return;
-  int folder = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  struct rlimit most;
-  if (folder < 0 &&
+  if (folder_names_of("/proc/thread-self/fd", close_one, &first) < 0 &&
       getrlimit(RLIMIT_NOFILE, &most) == 0) /* without /proc: few have a number above */
     for (int fd = first; fd < 65536 && (rlim_t)fd < most.rlim_cur; fd++)
       close(fd);
-  if (folder < 0)
-    return;
-  folder_names_visit(folder, room, sizeof(room), close_one, &first);
-  close(folder);
 }
 
 /* Kernels before 5.9 cannot do both at once. */

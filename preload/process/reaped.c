@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -181,12 +180,11 @@ static pid_t start_writer(struct death *death) {
   static char stacks[8][64 << 10] __attribute__((aligned(16)));
   static u32 turn;
   const u64 most_bytes = 2u << 30;
-  char text[96], *end;
-  if (small_file_read("/proc/self/statm", text, sizeof(text)) <= 0)
-    return -1;
-  strtoull(text, &end, 10);
-  u64 resident = strtoull(end, &end, 10), shared = strtoull(end, &end, 10);
-  if (resident > shared && (resident - shared) * (u64)sysconf(_SC_PAGESIZE) > most_bytes)
+  char text[96];
+  u64 pages[3]; /* of all, resident, shared */
+  if (small_file_read("/proc/self/statm", text, sizeof(text)) <= 0 ||
+      !leading_numbers(text, pages, LENGTH_OF(pages)) ||
+      (pages[1] > pages[2] && (pages[1] - pages[2]) * (u64)sysconf(_SC_PAGESIZE) > most_bytes))
     return -1;
   char *stack = stacks[__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % 8];
   return (pid_t)clone(write_and_end, stack + sizeof(stacks[0]), 0, death);

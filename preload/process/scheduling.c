@@ -9,7 +9,6 @@
 #include "process/scheduling.h"
 
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -118,19 +117,12 @@ static void add_threads(struct tscope_scheduling_record *record) {
 
 /* "cpu USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ...", in ticks, of all processors. */
 static u64 stolen_ns(void) {
-  char text[256], *at = text;
-  if (small_file_read("/proc/stat", text, sizeof(text)) <= 0 || !tscope_begins_with(text, "cpu "))
+  char text[256];
+  u64 ticks[8];
+  if (small_file_read("/proc/stat", text, sizeof(text)) <= 0 || !tscope_begins_with(text, "cpu ") ||
+      !leading_numbers(text + 4, ticks, LENGTH_OF(ticks)))
     return UINT64_MAX;
-  u64 value = 0;
-  at += 4;
-  for (int i = 0; i < 8; i++) {
-    char *end;
-    value = strtoull(at, &end, 10);
-    if (end == at)
-      return UINT64_MAX;
-    at = end;
-  }
-  return value * (1000000000u / (u64)sysconf(_SC_CLK_TCK));
+  return ticks[7] * (1000000000u / (u64)sysconf(_SC_CLK_TCK));
 }
 
 void tscope_scheduling_write(void) {

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "format/text_parts.h"
 #include "inspect/small_file.h"
 #include "inspect/thread_state.h"
 #include "process/workers.h"
@@ -37,11 +37,11 @@ static bool first_has_no_memory(void) {
 /* The kernel's own threads for io_uring count as threads of the process, but end only with it:
  * their flags say so. */
 static bool is_the_kernels(u32 tid) {
-  const unsigned long io_worker = 0x10, user_worker = 0x4000;
+  const u64 io_worker = 0x10, user_worker = 0x4000;
   char line[1024];
   thread_file_read(getpid(), tid, "stat", line, sizeof(line));
   const char *flags = stat_field(line, 9);
-  return flags && strtoul(flags, NULL, 10) & (io_worker | user_worker);
+  return flags && leading_number(flags, UINT64_MAX, NULL) & (io_worker | user_worker);
 }
 
 static bool is_of_job(u32 tid) {
@@ -73,5 +73,5 @@ int tscope_first_thread_status(void) {
   char line[1024];
   thread_file_read(getpid(), (u32)getpid(), "stat", line, sizeof(line));
   const char *last = strrchr(line, ' ');
-  return last && strchr(last, '\n') ? atoi(last) : 0;
+  return last && strchr(last, '\n') ? (int)leading_number(last + 1, INT32_MAX, NULL) : 0;
 }

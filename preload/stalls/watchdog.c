@@ -5,9 +5,9 @@
  * write retained records (collectives, phases, steps), only those threads count: another thread
  * that goes on allocating does not hide that the training hangs.
  */
-#include <stdlib.h>
 #include <string.h>
 
+#include "format/text_parts.h"
 #include "process/process_end.h"
 #include "process/step_duration.h"
 #include "record/families.h"
@@ -70,7 +70,7 @@ static u64 limit_ns(void) {
   const u64 min_ns = 60000000000, max_s = 1000000000;
   if (strcmp(tscope_env.stall, "off") == 0)
     return 0;
-  u64 set_s = MIN(strtoul(tscope_env.stall, NULL, 10), max_s);
+  u64 set_s = leading_number(tscope_env.stall, max_s, NULL);
   return set_s ? set_s * 1000000000u : MAX(LIMIT_STEPS * tscope_step_median_ns(), min_ns);
 }
 

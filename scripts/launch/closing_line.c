@@ -44,16 +44,6 @@ static bool is_of_run(const char *folder, const char *run) {
   return is_it;
 }
 
-static void visit_folder(const char *path, bool (*each)(int folder, const char *name, void *with),
-                         void *with) {
-  static char room[32768] __attribute__((aligned(8)));
-  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0)
-    return;
-  folder_names_visit(folder, room, sizeof(room), each, with);
-  close(folder);
-}
-
 struct run_search {
   char run[TSCOPE_RUN_NAME_BYTES]; /* as part of a folder's name; "": any */
   struct run_folder last;
@@ -77,7 +67,7 @@ static struct run_folder last_changed(const char *directory, const char *run) {
   struct run_search search = {.last.changed_ns = INT64_MIN};
   if (run)
     tscope_file_name_from(search.run, sizeof(search.run), run);
-  visit_folder(directory, look_at_run, &search);
+  folder_names_of(directory, look_at_run, &search);
   return search.last;
 }
 
@@ -107,7 +97,7 @@ static bool look_at_trace(int folder, const char *name, void *with) {
 static void find_traces(const char *directory, const char *run, struct traces *traces) {
   char path[2 * PATH_MAX];
   snprintf(path, sizeof(path), "%s/%s", directory, run);
-  visit_folder(path, look_at_trace, traces);
+  folder_names_of(path, look_at_trace, traces);
 }
 
 static int by_number(const void *left, const void *right) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "format/values.h"
+#include "format/text_parts.h"
 #include "inspect/small_file.h"
 #include "process/reaped.h"
 #include "scripts/launch/message.h"
@@ -38,7 +39,7 @@ void supervise_begin(sigset_t *before) {
 
 static bool close_other(int folder, const char *name, void *kept) {
   struct stat file;
-  int fd = atoi(name);
+  int fd = (int)leading_number(name, INT_MAX, NULL);
   if (fd != folder && fd != ((int *)kept)[0] && fd != ((int *)kept)[1] && fstat(fd, &file) == 0 &&
       !S_ISREG(file.st_mode))
     close(fd);
@@ -48,12 +49,7 @@ static bool close_other(int folder, const char *name, void *kept) {
 /* Closes all descriptors but these two and those of files: locks on a file (fcntl) would end, which
  * may have been taken before this program was started in their owner's place. */
 static void close_others(int kept, int also_kept) {
-  char room[512] __attribute__((aligned(8)));
-  int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0)
-    return;
-  folder_names_visit(folder, room, sizeof(room), close_other, (int[]){kept, also_kept});
-  close(folder);
+  folder_names_of("/proc/self/fd", close_other, (int[]){kept, also_kept});
 }
 
 /* So that nothing else gets their numbers. */
