@@ -7,6 +7,7 @@
 
 #include "format/exception_links.def"
 #include "format/own_code.h"
+#include "format/scalar_line.h"
 #include "format/text_parts.h"
 #include "process/out_of_memory_kills.h"
 #include "process/workers.h"
@@ -189,7 +190,7 @@ static bool begins_traceback(const char *text) {
 static void finish_line(void) {
   if (!line.n)
     return;
-  line.text[MIN(line.n, sizeof(line.text) - 1)] = '\0';
+  line.text[scalar_line_clean(line.text, line.n)] = '\0'; /* Python colours them on a terminal */
   struct tscope_file_header *header = tscope_trace.header;
   const char *text = skip_rank(line.text);
   if (line.in_traceback && tscope_begins_with(text, "  | "))

@@ -305,6 +305,10 @@ static void play_chains(void *nothing) {
       "[rank1]: TypeError: not a file\n";
   static const char alone[] = "Traceback (most recent call last):\n"
                               "  File \"/job/c.py\", line 5, in h\nIndexError: 7\n";
+  static const char coloured[] = /* from Python 3.13 on, on a terminal or with FORCE_COLOR */
+      "Traceback (most recent call last):\n  File \033[35m\"/job/d.py\"\033[0m, line "
+      "\033[35m7\033[0m, in \033[35mread\033[0m\n    \033[31mget\033[0m\033[1;31m()\033[0m\n"
+      "\033[1;35mKeyError\033[0m: \033[35m'y'\033[0m\n";
   (void)nothing;
   CHILD_CHECK(hooked_launch(1));
   const struct tscope_file_header *header = tscope_trace.header;
@@ -317,6 +321,9 @@ static void play_chains(void *nothing) {
                                         "a.py:1 in f") == 0);
   tscope_end_read_stderr(alone, strlen(alone));
   CHILD_CHECK(strcmp(header->exception, "IndexError: 7") == 0);
+  tscope_end_read_stderr(coloured, strlen(coloured));
+  CHILD_CHECK(strcmp(header->exception, "KeyError: 'y'") == 0);
+  CHILD_CHECK(strcmp(header->exception_place, "read\n7\n/job/d.py") == 0);
   tscope_end_read_stderr("no data\n", 8);
   CHILD_CHECK(!header->last_line[0]);
   tscope_end_record(TSCOPE_END_EXIT, 1);
