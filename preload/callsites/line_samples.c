@@ -73,9 +73,8 @@ static void add_moment(struct sampled_thread *thread, const struct thread_moment
   if (run->unwritten < run->write_after)
     return;
   write_run(thread, run);
-  run->write_after = run->write_after ? 2 * run->write_after : tscope_ticks_of_s(1);
-  if (run->write_after > tscope_ticks_of_s(MAX_UNCHANGED_S))
-    run->write_after = tscope_ticks_of_s(MAX_UNCHANGED_S);
+  u64 after = run->write_after ? 2 * run->write_after : tscope_ticks_of_s(1);
+  run->write_after = MIN(after, tscope_ticks_of_s(MAX_UNCHANGED_S));
 }
 
 static void count(const struct thread_moment *moment) {

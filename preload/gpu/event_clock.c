@@ -92,11 +92,8 @@ static void write_anchor(const struct event_clock *clock, struct tscope_thread *
       (double)newest_anchor(clock)->bracket_ns / 2 + RESOLUTION_NS + reach * clock->rate_error;
   double drift = (clock->rate - 1) * 1e9;
   struct tscope_gpu_anchor_record record = {.monotonic_ns = newest_anchor(clock)->host_ns,
-                                            .error_ns =
-                                                error < UINT32_MAX ? (u32)error : UINT32_MAX,
-                                            .drift_ppb = (i32)(drift > INT32_MAX   ? INT32_MAX
-                                                               : drift < INT32_MIN ? INT32_MIN
-                                                                                   : (i32)drift)};
+                                            .error_ns = (u32)MIN(error, UINT32_MAX),
+                                            .drift_ppb = (i32)CLAMP(drift, INT32_MIN, INT32_MAX)};
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_ANCHOR, (u16)clock->device, &record,
                 sizeof(record));
 }

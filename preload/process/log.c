@@ -99,9 +99,7 @@ void tscope_log(int level, const char *format, ...) {
   int length = vsnprintf(line + prefix, sizeof(line) - (size_t)prefix - 1, format, arguments);
   va_end(arguments);
   if (length >= 0) {
-    size_t bytes = (size_t)prefix + (size_t)length;
-    if (bytes > sizeof(line) - 2)
-      bytes = sizeof(line) - 2;
+    size_t bytes = MIN((size_t)prefix + (size_t)length, sizeof(line) - 2);
     line[bytes++] = '\n';
     write_quietly(line, bytes);
   }

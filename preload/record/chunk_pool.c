@@ -218,9 +218,8 @@ static void apply_limit(void) {
 static bool refill(void) {
   const u32 batch = 16;
   u32 n_ready = tscope_queue_length(&tscope_chunk_pool.ready);
-  u32 wanted = load(&tscope_chunk_pool.ready_wanted), most = remaining_chunks(), first;
-  if (wanted > most)
-    wanted = most;
+  u32 wanted = load(&tscope_chunk_pool.ready_wanted), first;
+  wanted = MIN(wanted, remaining_chunks());
   if (n_ready >= wanted || __atomic_load_n(&tscope_chunk_pool.closed, __ATOMIC_ACQUIRE))
     return false;
   u32 got = tscope_trace_grow(MIN(wanted - n_ready, batch), &first, false);

@@ -188,10 +188,8 @@ static bool leaves_margin(int fd, u64 bytes) {
   if (unknown || disk.f_blocks == 0)
     return true;
   u64 unit = disk.f_frsize ? disk.f_frsize : disk.f_bsize;
-  u64 margin = (u64)disk.f_blocks * unit / 20;
-  if (margin > tscope_trace.disk_free)
-    margin = tscope_trace.disk_free;
-  return (u64)disk.f_bavail * unit >= margin + bytes;
+  u64 twentieth = (u64)disk.f_blocks * unit / 20;
+  return (u64)disk.f_bavail * unit >= MIN(twentieth, tscope_trace.disk_free) + bytes;
 }
 
 /* The reserve from the end of the chunks on. Valgrind reads all memory that a process can read,
@@ -259,8 +257,7 @@ u32 tscope_trace_grow(u32 wanted, u32 *first, bool for_job) {
   u32 got = 0;
   int fd = for_job ? -1 : tscope_trace_open();
   u32 have = tscope_trace.chunks;
-  if (wanted > tscope_trace.chunks_max - have)
-    wanted = tscope_trace.chunks_max - have;
+  wanted = MIN(wanted, tscope_trace.chunks_max - have);
   if (!wanted || (fd < 0 && tscope_trace.carried && !for_job))
     goto out;
   for (; wanted; wanted /= 2)

@@ -60,8 +60,7 @@ _Static_assert(sizeof(struct with_text) == 8 * TSCOPE_MAX_RECORD_WORDS, "the lar
 
 /* Copies text after the fields, cut to what fits into a record. Returns its length. */
 static u32 set_text(struct with_text *record, const char *text, size_t bytes) {
-  if (bytes > sizeof(record->text))
-    bytes = sizeof(record->text);
+  bytes = MIN(bytes, sizeof(record->text));
   memset(record->text, 0, (bytes + 7) / 8 * 8);
   memcpy(record->text, text, bytes);
   return (u32)bytes;
