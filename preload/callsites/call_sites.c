@@ -242,10 +242,7 @@ void call_site_backward_begin(struct tscope_thread *thread, u64 start) {
 }
 
 void call_site_backward_end(void) {
-  u32 passes = __atomic_load_n(&backward.passes, __ATOMIC_RELAXED);
-  while (passes && !__atomic_compare_exchange_n(&backward.passes, &passes, passes - 1, false,
-                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    ;
+  tscope_atomic_less_one(&backward.passes);
   __atomic_store_n(&backward.stack, 0, __ATOMIC_RELAXED);
 }
 

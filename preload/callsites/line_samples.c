@@ -203,8 +203,7 @@ static void adjust_interval(u64 now, u64 now_ns) {
 
 static bool is_wanted(void) {
   u8 wanted = __atomic_load_n(&call_sites_wanted, __ATOMIC_ACQUIRE);
-  return wanted & 1 << CALL_SITE_SAMPLED && tscope_is_live() &&
-         __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) == 0;
+  return wanted & 1 << CALL_SITE_SAMPLED && !tscope_trace_has_ended();
 }
 
 static u64 ticks_of(u32 us) {

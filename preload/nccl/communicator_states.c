@@ -18,9 +18,8 @@
 #include "record/trace_definitions.h"
 
 enum {
-  TICKS_PER_ROUND = 10,   /* while a stall goes on */
-  MAX_WITHOUT_ERROR = 64, /* most communicators without an error that are written of a stall */
-};
+  MAX_WITHOUT_ERROR = 64
+}; /* most communicators without an error that are written of a stall */
 
 struct state_query {
   struct tscope_comm_state_record answer;
@@ -89,6 +88,6 @@ void communicators_tick(struct tscope_thread *poller) {
   bool first = stall != last_stall;
   (void)poller;
   last_stall = stall;
-  if (stall && (first || ++ticks % TICKS_PER_ROUND == 0))
+  if (stall && (first || ++ticks % TSCOPE_TICKS_PER_S == 0))
     communicators_write_states(stall, first);
 }

@@ -14,8 +14,7 @@ struct nccl_span one_sided_begin(struct tscope_thread *thread, enum tscope_one_s
   struct nccl_span span = {.start = tscope_ticks()};
   struct communicator *communicator = communicator_get(thread, comm);
   thread->launches_inside = true;
-  if (__atomic_load_n(&captures_open, __ATOMIC_RELAXED) &&
-      graph_capture_id(TSCOPE_STREAM_LEGACY, stream))
+  if (graph_known_capture(TSCOPE_STREAM_LEGACY, stream))
     return span; /* it runs with its graph, if ever */
   struct tscope_one_sided_record record = {
       .count = count,

@@ -35,7 +35,7 @@
 #include "resolve/linker_work.h"
 #include "resolve/loaded_objects.h"
 
-enum { TICK_NS = 100000000, TICKS_PER_SECOND = 10 };
+enum { TICK_NS = 1000000000 / TSCOPE_TICKS_PER_S };
 
 enum {
   HELPER_STACK_BYTES = 256 << 10,
@@ -242,17 +242,17 @@ static void write_progress(void) {
  */
 static void write_totals(u64 tick) {
   tscope_end_count_oom_kills();
-  const u64 first = 60 * TICKS_PER_SECOND, later = 10 * TICKS_PER_SECOND;
-  if (tick % (tick <= first ? TICKS_PER_SECOND : later) == 0)
+  const u64 first = 60 * TSCOPE_TICKS_PER_S, later = 10 * TSCOPE_TICKS_PER_S;
+  if (tick % (tick <= first ? TSCOPE_TICKS_PER_S : later) == 0)
     write_progress();
-  else if (tick < TICKS_PER_SECOND && tick % 3 == 0)
+  else if (tick < TSCOPE_TICKS_PER_S && tick % 3 == 0)
     tscope_scheduling_write();
 }
 
 static void tick_helper(u64 tick, void *nothing) {
   (void)nothing;
   tscope_chunk_pool_touch();
-  if (tick <= TICKS_PER_SECOND || tick % TICKS_PER_SECOND == 0)
+  if (tick <= TSCOPE_TICKS_PER_S || tick % TSCOPE_TICKS_PER_S == 0)
     tscope_stacks_find();
   TSCOPE_FOR_EACH_FAMILY(i, watch) /* before totals, which show that it lives */
     tscope_families[i]->watch();
@@ -365,7 +365,7 @@ static void tick_families(u64 tick, void *thread) {
     store(&only_core_left, 0);
     take_cores_of(load(&helper.tid));
   }
-  if (tick == 2 || tick == 2 * TICKS_PER_SECOND || tick == 20 * TICKS_PER_SECOND)
+  if (tick == 2 || tick == 2 * TSCOPE_TICKS_PER_S || tick == 20 * TSCOPE_TICKS_PER_S)
     tscope_register_end();
   u32 seen = load(&job_seen);
   job_has_ended = seen == TSCOPE_JOB_ENDED || tscope_job_now(false) == TSCOPE_JOB_ENDED;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sums, and the largest, of what several threads see; and memory that they share out.
+ * Counts, sums, and the largest, of what several threads see; and memory that they share out.
  */
 #pragma once
 
@@ -17,6 +17,14 @@ static inline void tscope_atomic_max(u64 *most, u64 value) {
   u64 seen = __atomic_load_n(most, __ATOMIC_RELAXED);
   while (value > seen &&
          !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
+}
+
+/* Down to 0: an end may come without its beginning. */
+static inline void tscope_atomic_less_one(u32 *count) {
+  u32 seen = __atomic_load_n(count, __ATOMIC_RELAXED);
+  while (seen && !__atomic_compare_exchange_n(count, &seen, seen - 1, true, __ATOMIC_RELAXED,
+                                              __ATOMIC_RELAXED))
     ;
 }
 

@@ -26,11 +26,14 @@
 #define TSCOPE_FAMILY_SLOT(SLOT, name) TSCOPE_FAMILY_##SLOT,
 enum tscope_family_slot { TSCOPE_FAMILIES(TSCOPE_FAMILY_SLOT) TSCOPE_FAMILY_SLOTS };
 
+/* How often tscope's two threads wake up at least. */
+enum { TSCOPE_TICKS_PER_S = 10 };
+
 struct tscope_family {
   size_t thread_bytes;                        /* zeroed memory for each thread's slot, 0 for none */
   void (*wake)(struct tscope_thread *thread); /* once, on the thread that woke the process */
-  void (*tick)(struct tscope_thread *thread); /* on a thread of its own, about every 100 ms */
-  void (*watch)(void); /* on the helper, about every 100 ms; must never wait */
+  void (*tick)(struct tscope_thread *thread); /* on a thread of its own, each tick */
+  void (*watch)(void);                        /* on the helper, each tick; must never wait */
   /* On the helper, as often as it asks for: returns when it wants to be called again, by
    * CLOCK_MONOTONIC. `cpu_ns`: the helper's CPU time when it began to sleep. */
   u64 (*look)(bool own_descriptors, u64 cpu_ns);

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "format/tscope_format.h"
+#include "record/hook.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -35,6 +35,12 @@ struct tscope_trace {
   char path[2048];
 };
 extern struct tscope_trace tscope_trace;
+
+/* Whether the process has begun to end, or is off: then nothing more is looked at. */
+static inline bool tscope_trace_has_ended(void) {
+  return !tscope_is_live() ||
+         __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) != 0;
+}
 
 /* Makes `directory`/`name` (directory_fd is that directory) from `header`, with room for the
  * header page alone, and maps it. 0 or a negative errno. */

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "record/atomics.h"
 #include "record/cancellation.h"
 #include "record/carry.h"
 #include "record/chunk_pool.h"
@@ -105,7 +106,7 @@ void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *wr
   TSCOPE_DEFER_CANCELLATION;
   u64 start = tscope_ticks();
   void *record = reserve(thread, writer, units, type, tag, bytes);
-  __atomic_fetch_add(&tscope_slow_path_ticks, tscope_ticks() - start, __ATOMIC_RELAXED);
+  tscope_atomic_add(&tscope_slow_path_ticks, tscope_ticks() - start);
   return record;
 }
 

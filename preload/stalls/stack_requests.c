@@ -26,7 +26,7 @@
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
 
-enum { CALLS_PER_SECOND = 10, COST_SHARE = 20 };
+enum { COST_SHARE = 20 };
 
 static struct {
   char folder[sizeof(tscope_trace.path)];
@@ -228,7 +228,7 @@ static u64 read_request(int folder) {
 static void look(void) {
   static u64 answered, not_before;
   u64 now = tscope_clock_ns(CLOCK_MONOTONIC);
-  if (now < not_before || threads_now_are_ending())
+  if (now < not_before || tscope_trace_has_ended())
     return;
   if (!names.folder[0])
     set_names();
@@ -249,7 +249,7 @@ static void watch(void) {
   static u32 calls, calls_per_look, first;
   if (!calls_per_look) {
     const struct tscope_file_header *header = tscope_trace.header;
-    calls_per_look = CALLS_PER_SECOND * tscope_seconds_between_looks(header->world_size);
+    calls_per_look = TSCOPE_TICKS_PER_S * tscope_seconds_between_looks(header->world_size);
     first = (u32)((header->start_ticks ^ header->pid) * 0x9e3779b97f4a7c15u >> 32) % calls_per_look;
   }
   if (calls++ % calls_per_look == first)

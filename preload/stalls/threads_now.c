@@ -35,11 +35,6 @@ const char *threads_now_python_why(void) {
   return __atomic_load_n(&python_why, __ATOMIC_ACQUIRE);
 }
 
-bool threads_now_are_ending(void) {
-  return !tscope_is_live() ||
-         __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) != 0;
-}
-
 u32 threads_now_count(void) {
   u32 n = tscope_threads_left();
   return n > TSCOPE_OWN_THREADS ? n - TSCOPE_OWN_THREADS : 0;
@@ -47,7 +42,7 @@ u32 threads_now_count(void) {
 
 void threads_now_states(void (*each)(const struct thread_state *state, void *more), void *more) {
   u32 n = thread_list(getpid(), tids, MAX_THREADS);
-  for (u32 i = 0; i < n && i < MAX_THREADS && !threads_now_are_ending(); i++) {
+  for (u32 i = 0; i < n && i < MAX_THREADS && !tscope_trace_has_ended(); i++) {
     struct thread_state state;
     if (!tscope_is_worker(tids[i]) && thread_state_read(getpid(), tids[i], &state))
       each(&state, more);
@@ -74,7 +69,7 @@ void threads_now_stacks(void (*each)(const struct python_thread *thread, struct 
   const struct python_process self = {.pid = getpid()};
   u32 n = python_threads(&python_here, python_read_process, &self, python_here_runtime, python_list,
                          MAX_PYTHON_THREADS);
-  for (u32 i = 0; i < n && i < MAX_PYTHON_THREADS && !threads_now_are_ending(); i++) {
+  for (u32 i = 0; i < n && i < MAX_PYTHON_THREADS && !tscope_trace_has_ended(); i++) {
     bool moved = true;
     bool read = read_frames(python_list[i].state, &moved);
     each(&python_list[i], read ? &walk : NULL, moved, more);
@@ -92,7 +87,7 @@ void threads_now_peers(void (*each)(u32 pid, const struct thread_state *state, v
   static u32 peers[MAX_PEERS];
   for (u32 i = 0; i < threads && i < MAX_THREADS && n < MAX_PEERS; i++)
     n += thread_children(parent, tids[i], peers + n, MAX_PEERS - n);
-  for (u32 i = 0; i < n && !threads_now_are_ending(); i++) {
+  for (u32 i = 0; i < n && !tscope_trace_has_ended(); i++) {
     struct thread_state state;
     if (peers[i] != (u32)getpid() && thread_state_read((pid_t)peers[i], peers[i], &state) &&
         (strchr("TtDZX", state.state) || is_frozen(&state)))

@@ -10,9 +10,6 @@
 #include "inspect/python_threads.h"
 #include "inspect/thread_state.h"
 
-/* Whether the process has begun to end, or is off: then nothing more is read. */
-bool threads_now_are_ending(void);
-
 /* On the thread that wakes the process, which may look up symbols: finds Python. */
 void threads_now_find_python(struct tscope_thread *thread);
 

@@ -19,7 +19,6 @@
 #include "stalls/threads_now.h"
 
 enum {
-  CALLS_PER_SECOND = 10, /* watch() is called so often */
   LIMIT_STEPS = 20,
   MAX_STALLS_WITH_THREADS = 32, /* stalls of a process that are written with its threads */
   MAX_STALLS = 1024,            /* and that are written at all */
@@ -134,12 +133,12 @@ static void check(u64 now, u64 limit) {
 static void watch(void) {
   static u32 calls;
   u64 limit = limit_ns();
-  if (!limit || threads_now_are_ending()) {
+  if (!limit || tscope_trace_has_ended()) {
     publish_stall(false);
     return;
   }
   u64 now = tscope_ticks();
-  if (!was_stopped(now) && ++calls % CALLS_PER_SECOND == 0)
+  if (!was_stopped(now) && ++calls % TSCOPE_TICKS_PER_S == 0)
     check(now, limit);
 }
 

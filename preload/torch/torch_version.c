@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "torch/torch_version.h"
 
-#include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "format/text_parts.h"
 #include "inspect/small_file.h"
 #include "resolve/real_dlsym.h"
 
@@ -74,16 +74,13 @@ static bool version_from_library(char *text, size_t bytes) {
 
 /* "2.11.0+cu130" is 211; 0 for what does not look like a version. */
 static u32 version_code(const char *text) {
-  u32 part[2] = {0, 0};
-  for (int i = 0; i < 2; i++, text++) {
-    if (!isdigit((unsigned char)*text))
-      return 0;
-    for (; isdigit((unsigned char)*text) && part[i] < 100; text++)
-      part[i] = part[i] * 10 + (u32)(*text - '0');
-    if (*text != '.' || part[i] >= 100)
-      return 0;
-  }
-  return TORCH_VERSION_CODE(part[0], part[1]);
+  const char *dot, *end = "";
+  u32 major = (u32)leading_number(text, 100, &dot), minor = 0;
+  if (dot > text && *dot == '.')
+    minor = (u32)leading_number(dot + 1, 100, &end);
+  return *end == '.' && end > dot + 1 && major < 100 && minor < 100
+             ? TORCH_VERSION_CODE(major, minor)
+             : 0;
 }
 
 void torch_version_find(struct tscope_thread *thread) {

@@ -6,6 +6,7 @@
 #include "cuda/graphs/graph_nodes.h"
 #include "gpu/gpu_clock.h"
 #include "hooks/handle_map.h"
+#include "record/atomics.h"
 
 enum { MAX_GRAPHS = 8192, MAX_CAPTURES = 1024 };
 
@@ -169,10 +170,7 @@ void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t h
   u64 id;
   if (!handle_map_remove(&by_origin, stream, &id))
     return;
-  u32 open = __atomic_load_n(&captures_open, __ATOMIC_RELAXED);
-  while (open && !__atomic_compare_exchange_n(&captures_open, &open, open - 1, true,
-                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    ;
+  tscope_atomic_less_one(&captures_open);
   struct graph capture;
   struct child_record added = {0};
   if (!remove_graph(capture_key(id), &capture))
@@ -242,9 +240,7 @@ bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t
 
 bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collective,
                               u32 *next_transfer, bool transfer, u32 *captured, u32 *index) {
-  u64 id = TSCOPE_LIKELY(!__atomic_load_n(&captures_open, __ATOMIC_RELAXED))
-               ? 0
-               : graph_capture_id(TSCOPE_STREAM_LEGACY, stream);
+  u64 id = graph_known_capture(TSCOPE_STREAM_LEGACY, stream);
   if (TSCOPE_LIKELY(!id))
     return false;
   *captured = 0;
@@ -267,12 +263,8 @@ bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collectiv
 }
 
 u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t stream) {
-  u64 id = __atomic_load_n(&captures_open, __ATOMIC_RELAXED)
-               ? graph_capture_id(default_stream, stream)
-               : 0;
-  if (!id)
-    return 0;
-  if (!lock())
+  u64 id = graph_known_capture(default_stream, stream);
+  if (!id || !lock())
     return 0;
   const struct graph *graph = find_graph(capture_key(id));
   u32 number = graph ? graph->content.captured : 0;

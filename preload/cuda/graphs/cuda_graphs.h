@@ -31,8 +31,16 @@ static inline bool graph_captured(enum tscope_default_stream default_stream, cud
          graph_captured_slow(default_stream, stream, work);
 }
 
-/* Id of the capture that the stream is in, as CUDA gives it; 0 if none. Harmless in a capture. */
+/* Id of the capture that the stream is in, as CUDA gives it; 0 if none. Harmless in a capture. The
+ * second asks CUDA only if a capture is known. */
 u64 graph_capture_id(enum tscope_default_stream default_stream, cudaStream_t stream);
+
+static inline u64 graph_known_capture(enum tscope_default_stream default_stream,
+                                      cudaStream_t stream) {
+  return TSCOPE_UNLIKELY(__atomic_load_n(&captures_open, __ATOMIC_RELAXED))
+             ? graph_capture_id(default_stream, stream)
+             : 0;
+}
 
 /* A capture just began on the stream; `into` is the graph that it adds to, NULL if it makes a new
  * one. The second function is its end, with its graph, or NULL if it failed. An invalid capture has

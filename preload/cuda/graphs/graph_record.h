@@ -104,8 +104,7 @@ static inline struct graph_launch_call graph_launch_begin(struct tscope_thread *
                                    .default_stream = default_stream,
                                    .executable = executable};
   call.graph = graph_executable(executable, &content);
-  if (TSCOPE_UNLIKELY(__atomic_load_n(&captures_open, __ATOMIC_RELAXED)))
-    call.capture = graph_capture_id(default_stream, stream);
+  call.capture = graph_known_capture(default_stream, stream);
   if (content && !call.capture)
     call.replay = graph_replay_open(
         thread, call.start, stream_index(thread, default_stream, stream), call.graph, content);
