@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Every C file is formatted by clang-format 14 with the project's .clang-format. What clang-format does not check:
 sizeof has parentheses, and no comment is a line of dashes; the larger of two values and the length of an array are
-asked for in one way, in the analyzer also the beginning of a text, a number in it, and the members of a collective. (The stand-ins and the programs of tests/hazards
+asked for in one way, so is a number in a text, in the analyzer also the beginning of a text and the members of a collective. (The stand-ins and the programs of tests/hazards
 are what the product meets; of these only the first two rules hold.) format.py SOURCE."""
 import os
 import re
@@ -19,9 +19,11 @@ RULES_OF_PRODUCT = {
     "MIN() or MAX() of format/values.h":
         re.compile(rf"(?<!&& )(?<!\|\| )(?<![.>])\b{VALUE} [<>]=? {VALUE} \? (?:\1 : \2|\2 : \1)(?=[;,)])"),
     "LENGTH_OF() of format/values.h": re.compile(r"\bsizeof\(([\w.>-]+)\) / sizeof\((?:\*\1|\1\[0\])\)")}
+NUMBER = "leading_number() of format/text_parts.h"
+RULES_OF_SHIM = {NUMBER: re.compile(r"\bato(?:i|l|ll)\(|\bstrtou?ll?\([^;\n]*, NULL, 10\)")}
 RULES_OF_ANALYZER = {
     "text_starts_with() of base/texts.h": re.compile(r"\bstrncmp\([^,\n]+, \"[^\"\n]*\", \d+\)"),
-    "leading_number() of base/texts.h": re.compile(r"\b(?:strtou?ll?|ato(?:i|l|ll))\("),
+    NUMBER: re.compile(r"\b(?:strtou?ll?|ato(?:i|l|ll))\("),
     "members_of() of model/model.h": re.compile(r"(?<!return &model->)\barrivals\[[^\]\n]*first_arrival")}
 
 
@@ -43,7 +45,8 @@ def clang_format():
 
 def rules_of(name):
     of_product = {} if name.startswith(("tests/standins/", "tests/hazards/")) else RULES_OF_PRODUCT
-    return {**RULES, **of_product, **(RULES_OF_ANALYZER if name.startswith("analyzer/") else {})}
+    of_half = (RULES_OF_ANALYZER if name.startswith("analyzer/") else {} if name.startswith("tests/") else RULES_OF_SHIM)
+    return {**RULES, **of_product, **of_half}
 
 
 def main():

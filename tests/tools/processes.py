@@ -22,12 +22,15 @@ def wait_for_state(pid, letters):
 
 
 def children_of(pid):
-    """Those of its first thread; none of a process that is gone."""
+    """Those of all its threads; none of a process that is gone."""
+    found = []
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as children:
-            return [int(child) for child in children.read().split()]
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="utf-8") as children:
+                found += map(int, children.read().split())
     except OSError:
-        return []
+        pass
+    return found
 
 
 def run_within(seconds, command, out, err=subprocess.STDOUT, **more):
