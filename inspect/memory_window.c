@@ -21,12 +21,10 @@ static const u8 *block_at(struct memory_window *window, u64 begin) {
 bool python_read_window(const void *context, u64 address, void *to, size_t bytes) {
   struct memory_window *window = (struct memory_window *)(uintptr_t)context;
   for (u8 *at = to; bytes;) {
-    u64 offset = address % WINDOW_BLOCK_BYTES, here = WINDOW_BLOCK_BYTES - offset;
+    u64 offset = address % WINDOW_BLOCK_BYTES, here = MIN(bytes, WINDOW_BLOCK_BYTES - offset);
     const u8 *block = address < WINDOW_BLOCK_BYTES ? NULL : block_at(window, address - offset);
     if (!block)
       return false;
-    if (here > bytes)
-      here = bytes;
     memcpy(at, block + offset, here);
     at += here;
     address += here;

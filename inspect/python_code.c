@@ -32,8 +32,7 @@ static u8 table_byte(struct table *table) {
     return 0;
   }
   if (table->at < table->begin || table->at >= table->end) {
-    u64 left = table->size - table->at;
-    u64 bytes = left < sizeof(table->window) ? left : sizeof(table->window);
+    u64 bytes = MIN(table->size - table->at, sizeof(table->window));
     if (!table->read(table->context, table->address + table->at, table->window, bytes)) {
       table->failed = true;
       return 0;

@@ -38,8 +38,7 @@ PYTHON_INLINE bool python_hash_word(python_read *read, const void *context, u64 
   u64 word;
   if (!read(context, address, &word, 8))
     return false;
-  *hash = (*hash ^ word) * 0x9e3779b97f4a7c15u;
-  *hash ^= *hash >> 32;
+  *hash = python_mix(*hash, word);
   return true;
 }
 

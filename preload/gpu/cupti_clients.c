@@ -17,7 +17,7 @@
 #include "record/tick_clock.h"
 #include "settings/process_environment.h"
 
-enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, KINDS = 64 };
+enum { KINDS = 64 };
 
 static struct {
   void *requested, *completed; /* its buffer callbacks, NULL before it has any */
@@ -69,7 +69,7 @@ bool cupti_client_wants(int kind) {
 void cupti_client_restore(const struct cupti *cupti) {
   size_t bytes = sizeof(client.zeroed);
   if (cupti->cuptiActivitySetAttribute)
-    cupti->cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &bytes, &client.zeroed);
+    cupti->cuptiActivitySetAttribute(CUPTI_ZEROED_OUT_ACTIVITY_BUFFER, &bytes, &client.zeroed);
   if (has_callbacks())
     cupti->cuptiActivityRegisterCallbacks(
         (void (*)(uint8_t **, size_t *, size_t *))client.requested,
@@ -85,9 +85,8 @@ void cupti_client_return_buffer(void *context, uint32_t stream, uint8_t *buffer,
 }
 
 void cupti_client_flush(const struct cupti *cupti) {
-  const uint32_t all = 1; /* CUPTI_ACTIVITY_FLAG_FLUSH_FORCED */
   if (has_callbacks())
-    cupti->cuptiActivityFlushAll(all);
+    cupti->cuptiActivityFlushAll(CUPTI_FLUSH_ALL);
 }
 
 /* A session begins or continues: tscope's source is closed before the call is made. */
@@ -136,7 +135,8 @@ static enum client_call on_clock(const char *call, void *now) {
 static enum client_call on_attribute(const char *call, int attribute, const size_t *bytes,
                                      const void *value) {
   (void)call;
-  if (attribute != ZEROED_OUT_ACTIVITY_BUFFER || !bytes || !value || *bytes < sizeof(client.zeroed))
+  if (attribute != CUPTI_ZEROED_OUT_ACTIVITY_BUFFER || !bytes || !value ||
+      *bytes < sizeof(client.zeroed))
     return PASSED_ON;
   client.zeroed = *(const uint8_t *)value;
   return keep_if(gpu_clock_is_open(&gpu_clock_cupti));

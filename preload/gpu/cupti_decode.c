@@ -3,15 +3,7 @@
 
 #include <string.h>
 
-/* CUPTI_ACTIVITY_KIND_* */
-enum {
-  KIND_MEMCPY = 1,
-  KIND_MEMSET = 2,
-  KIND_CONCURRENT_KERNEL = 10,
-  KIND_OVERHEAD = 17,
-  KIND_MEMCPY2 = 22,
-  KIND_GRAPH_TRACE = 51,
-};
+#include "gpu/cupti_library.h"
 
 /* Offsets that all kinds of work and all versions share; the last one only in kernels with a graph
  * id. */
@@ -28,10 +20,10 @@ struct layout {
 
 static const struct layout layouts[] = {
     /* CUpti_ActivityKernel4, Memcpy, MemcpyPtoP, Memset, and later ones of each */
-    {KIND_CONCURRENT_KERNEL, GPU_SPAN_KERNEL, 0, 40, 48, 92, 104, 156, 112, 176},
-    {KIND_MEMCPY, GPU_SPAN_MEMCPY, 8, 32, 40, 44, 0, 72, 64, 88},
-    {KIND_MEMCPY2, GPU_SPAN_MEMCPY, 8, 32, 40, 60, 0, 80, 72, 88},
-    {KIND_MEMSET, GPU_SPAN_MEMSET, 8, 32, 40, 44, 0, 72, 64, 80},
+    {CUPTI_KIND_CONCURRENT_KERNEL, GPU_SPAN_KERNEL, 0, 40, 48, 92, 104, 156, 112, 176},
+    {CUPTI_KIND_MEMCPY, GPU_SPAN_MEMCPY, 8, 32, 40, 44, 0, 72, 64, 88},
+    {CUPTI_KIND_MEMCPY2, GPU_SPAN_MEMCPY, 8, 32, 40, 60, 0, 80, 72, 88},
+    {CUPTI_KIND_MEMSET, GPU_SPAN_MEMSET, 8, 32, 40, 44, 0, 72, 64, 80},
 };
 
 static u64 read_u64(const u8 *at) {
@@ -53,7 +45,7 @@ static enum tscope_memcpy direction(u32 kind, u8 copy_kind) {
       [4] = TSCOPE_MEMCPY_D2H, [5] = TSCOPE_MEMCPY_D2D, [6] = TSCOPE_MEMCPY_D2D,
       [7] = TSCOPE_MEMCPY_D2D, [8] = TSCOPE_MEMCPY_D2D, [9] = TSCOPE_MEMCPY_H2H,
       [10] = TSCOPE_MEMCPY_P2P};
-  if (kind == KIND_MEMCPY2)
+  if (kind == CUPTI_KIND_MEMCPY2)
     return TSCOPE_MEMCPY_P2P;
   return copy_kind < sizeof(directions) ? directions[copy_kind] : TSCOPE_MEMCPY_UNKNOWN;
 }
@@ -118,9 +110,9 @@ bool cupti_decode(const void *record, size_t length, struct cupti_record *out) {
     return false;
   u32 kind = read_u32(at);
   switch (kind) {
-  case KIND_GRAPH_TRACE:
+  case CUPTI_KIND_GRAPH_TRACE:
     return decode_graph(at, length, out);
-  case KIND_OVERHEAD:
+  case CUPTI_KIND_OVERHEAD:
     return decode_overhead(at, length, out);
   default:
     for (size_t i = 0; i < LENGTH_OF(layouts); i++)

@@ -25,6 +25,18 @@
   X(cuptiGetGraphExecId, false, (void *executable, uint32_t *graph_id))                            \
   X(cuptiGetResultString, false, (int result, const char **text))
 
+/* CUpti_ActivityKind, CUpti_ActivityAttribute, CUpti_ActivityFlag. */
+enum {
+  CUPTI_KIND_MEMCPY = 1,
+  CUPTI_KIND_MEMSET = 2,
+  CUPTI_KIND_CONCURRENT_KERNEL = 10,
+  CUPTI_KIND_OVERHEAD = 17,
+  CUPTI_KIND_MEMCPY2 = 22, /* between devices */
+  CUPTI_KIND_GRAPH_TRACE = 51,
+};
+enum { CUPTI_DEVICE_BUFFER_POOL_LIMIT = 2, CUPTI_ZEROED_OUT_ACTIVITY_BUFFER = 5 };
+enum { CUPTI_FLUSH_COMPLETED = 0, CUPTI_FLUSH_ALL = 1 };
+
 struct cupti {
 #define X(name, needed, params) int(*name) params;
   CUPTI_FUNCTIONS(X)

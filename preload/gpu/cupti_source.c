@@ -18,9 +18,6 @@
 #include "settings/env.h"
 #include "streams/stream_numbers.h"
 
-enum { DEVICE_BUFFER_POOL_LIMIT = 2, ZEROED_OUT_ACTIVITY_BUFFER = 5 }; /* attributes */
-enum { FLUSH_COMPLETED = 0, FLUSH_ALL = 1 };
-
 /* CUPTI's buffers in device memory, each of 3 MB and for 100,000 kernels that are not done. By
  * default it may take 250. CUPTI 13.0 really does, which is a gigabyte of the job's memory, because
  * kernels of graphs never free their place (parcagpu issue 23). */
@@ -35,12 +32,18 @@ static u64 timeout(const u64 *of) {
 
 enum { MAX_UNTIMED = 20000 }; /* in a row; fewer than this run at the end of a session */
 
-/* Kernels, copies, copies between devices, memsets; CUPTI's own cost. Never KIND_KERNEL (3): it
- * makes kernels run one after another. Never SYNCHRONIZATION (38): it makes each call of CUDA take
- * 0.2 us longer, also after it is disabled (H100, CUPTI 13.0). The hooks see who waits for what.
- * The first kind is the essential one. */
-static const int kinds[] = {10, 1, 22, 2, 17};
-enum { KINDS = LENGTH_OF(kinds), GRAPH_TRACE = 51 };
+/* Never KERNEL (3): it makes kernels run one after another. Never SYNCHRONIZATION (38): it makes
+ * each call of CUDA take 0.2 us longer, also after it is disabled (H100, CUPTI 13.0). The hooks see
+ * who waits for what. The first kind is the essential one, the last one is for graphs as a whole.
+ */
+static const int kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
+                            CUPTI_KIND_MEMCPY2,           CUPTI_KIND_MEMSET,
+                            CUPTI_KIND_OVERHEAD,          CUPTI_KIND_GRAPH_TRACE};
+
+static size_t n_kinds(void) {
+  bool whole_graphs = strcmp(tscope_env.gpu_graphs, "whole") == 0;
+  return LENGTH_OF(kinds) - !whole_graphs;
+}
 
 static struct cupti cupti;
 static struct gpu_clock_counts totals;
@@ -54,11 +57,6 @@ static size_t device_buffers_before; /* the limit that was set, 0 if not known *
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
   *buffer = cupti_buffer_acquire(bytes);
   *max_records = 0; /* as many as fit */
-}
-
-static void count_dropped(u64 more) {
-  tscope_atomic_add(&totals.dropped, more);
-  tscope_count_lost(TSCOPE_LOSS_GPU, more);
 }
 
 static void add_overhead(const struct cupti_record *record) {
@@ -95,7 +93,7 @@ static void record_activity(struct tscope_thread *thread, const struct cupti_clo
     return;
   struct gpu_span *span = &record.span;
   if (record.kind == CUPTI_WORK && !span->start && !span->end) { /* given up before it was done */
-    count_dropped(1);
+    gpu_clock_dropped(&totals, 1);
     count_report(false);
     return;
   }
@@ -130,7 +128,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
     if (keep)
       record_activity(thread, &clock, record, (size_t)((next ? next : buffer + valid) - record));
     else
-      count_dropped(1);
+      gpu_clock_dropped(&totals, 1);
     record = next;
   }
   if (thread && !self)
@@ -141,7 +139,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
   size_t dropped = 0;
   if (cupti.cuptiActivityGetNumDroppedRecords &&
       cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == 0)
-    count_dropped(dropped);
+    gpu_clock_dropped(&totals, dropped);
 }
 
 static bool set_refusal(const char *what, int result, char *why, size_t why_bytes) {
@@ -155,29 +153,25 @@ static bool set_refusal(const char *what, int result, char *why, size_t why_byte
 /* Enables all kinds; false, with the reason, if kernels are refused. A kind that this version does
  * not know is left out. */
 static bool enable_kinds(char *why, size_t why_bytes) {
-  for (size_t i = 0; i < KINDS; i++) {
+  for (size_t i = 0; i < n_kinds(); i++) {
     int result = cupti.cuptiActivityEnable(kinds[i]);
     if (result && i == 0)
       return set_refusal("to record kernels", result, why, why_bytes);
   }
-  if (!strcmp(tscope_env.gpu_graphs, "whole"))
-    cupti.cuptiActivityEnable(GRAPH_TRACE);
   return true;
 }
 
 static void disable_kinds(void) {
-  for (size_t i = 0; i < KINDS; i++)
+  for (size_t i = 0; i < n_kinds(); i++)
     if (!cupti_client_wants(kinds[i]))
       cupti.cuptiActivityDisable(kinds[i]);
-  if (!strcmp(tscope_env.gpu_graphs, "whole") && !cupti_client_wants(GRAPH_TRACE))
-    cupti.cuptiActivityDisable(GRAPH_TRACE);
 }
 
 bool cupti_source_wants(int kind) {
-  for (size_t i = 0; i < KINDS; i++)
+  for (size_t i = 0; i < n_kinds(); i++)
     if (kinds[i] == kind)
       return true;
-  return kind == GRAPH_TRACE && !strcmp(tscope_env.gpu_graphs, "whole");
+  return false;
 }
 
 /* Sets how much of the device's memory CUPTI may take; returns the previous limit, 0 if not
@@ -185,10 +179,10 @@ bool cupti_source_wants(int kind) {
 static size_t limit_device_buffers(size_t limit) {
   size_t before = 0, bytes = sizeof(before);
   if (!cupti.cuptiActivityGetAttribute || !cupti.cuptiActivitySetAttribute ||
-      cupti.cuptiActivityGetAttribute(DEVICE_BUFFER_POOL_LIMIT, &bytes, &before))
+      cupti.cuptiActivityGetAttribute(CUPTI_DEVICE_BUFFER_POOL_LIMIT, &bytes, &before))
     return 0;
   bytes = sizeof(limit);
-  cupti.cuptiActivitySetAttribute(DEVICE_BUFFER_POOL_LIMIT, &bytes, &limit);
+  cupti.cuptiActivitySetAttribute(CUPTI_DEVICE_BUFFER_POOL_LIMIT, &bytes, &limit);
   return before;
 }
 
@@ -196,7 +190,7 @@ static void apply_settings(void) {
   uint8_t yes = 1;
   size_t yes_bytes = sizeof(yes);
   if (cupti.cuptiActivitySetAttribute) /* else it clears them itself, on the job's thread */
-    cupti.cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &yes_bytes, &yes);
+    cupti.cuptiActivitySetAttribute(CUPTI_ZEROED_OUT_ACTIVITY_BUFFER, &yes_bytes, &yes);
   device_buffers_before = limit_device_buffers(max_device_buffers);
 }
 
@@ -257,11 +251,11 @@ static bool has_passed(const u64 *since, u64 ns) {
  * that ran before. A forced flush delivers it, and gives up the times of what still runs. */
 static void poll(struct tscope_thread *thread) {
   cupti_clock_update(&cupti);
-  cupti.cuptiActivityFlushAll(FLUSH_COMPLETED);
+  cupti.cuptiActivityFlushAll(CUPTI_FLUSH_COMPLETED);
   if (has_passed(&delivered_ns, timeout(&gpu_clock_timeouts.held_back_ns)) ||
       has_passed(&silent_since_ns, timeout(&gpu_clock_timeouts.silence_ns))) {
     __atomic_store_n(&delivered_ns, tscope_clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
-    cupti.cuptiActivityFlushAll(FLUSH_ALL);
+    cupti.cuptiActivityFlushAll(CUPTI_FLUSH_ALL);
   }
   if (thread)
     record_overhead(thread);
@@ -283,7 +277,7 @@ static const char *failed(void) {
 static void close_cupti(bool process_ends) {
   if (!process_ends)
     disable_kinds();
-  cupti.cuptiActivityFlushAll(FLUSH_ALL);
+  cupti.cuptiActivityFlushAll(CUPTI_FLUSH_ALL);
   __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
   if (!process_ends)
     undo_settings();

@@ -42,11 +42,6 @@ static struct gpu_clock_counts totals;
 
 u8 event_pairs_wanted;
 
-static void drop(u64 more) {
-  tscope_atomic_add(&totals.dropped, more);
-  tscope_count_lost(TSCOPE_LOSS_GPU, more);
-}
-
 static enum pair_state state_of(const struct event_pair *pair) {
   return (enum pair_state)(__atomic_load_n(&pair->use, __ATOMIC_ACQUIRE) & 0xff);
 }
@@ -66,7 +61,7 @@ static bool change_use(struct event_pair *pair, u64 from, u64 to) {
 static void take_away(struct event_pair *pair) {
   u64 use = __atomic_load_n(&pair->use, __ATOMIC_ACQUIRE);
   if ((use & 0xff) == PAIR_BEGUN && change_use(pair, use, (use & ~0xffull) | PAIR_VOID))
-    drop(1);
+    gpu_clock_dropped(&totals, 1);
 }
 
 static struct pool *find_pool(u16 index) {
@@ -170,7 +165,7 @@ static event_pair_ticket open_pair(void *stream, u16 index) {
     pool = assign_pool(stream, index);
   struct event_pair *pair = pool && !is_broken(pool) ? begin_pair(pool) : NULL;
   if (!pair) {
-    drop(1);
+    gpu_clock_dropped(&totals, 1);
     return 0;
   }
   pair->stream = stream;
@@ -180,7 +175,7 @@ static event_pair_ticket open_pair(void *stream, u16 index) {
     return ticket;
   }
   __atomic_store_n(&pool->broken, 1, __ATOMIC_RELAXED);
-  drop(1);
+  gpu_clock_dropped(&totals, 1);
   set_state(pair, PAIR_VOID);
   return 0;
 }
@@ -204,7 +199,7 @@ void event_pair_close(event_pair_ticket ticket, const struct event_subject *subj
     if (!cuda_events.cuEventRecord(pair->end, pair->stream))
       state = PAIR_ENDED;
     else
-      drop(1);
+      gpu_clock_dropped(&totals, 1);
   }
   set_state(pair, state);
 }
@@ -337,7 +332,7 @@ static void drop_all(struct pool *pool) {
     struct event_pair *pair = &pool->pairs[i % PAIRS];
     take_away(pair);
     if (state_of(pair) != PAIR_VOID)
-      drop(1);
+      gpu_clock_dropped(&totals, 1);
   }
   __atomic_store_n(&pool->tail, head, __ATOMIC_RELEASE);
 }

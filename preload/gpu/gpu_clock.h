@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "record/atomics.h"
 #include "record/families.h"
 
 /* Running totals of a source. */
@@ -17,6 +18,11 @@ struct gpu_clock_counts {
   u64 dropped; /* records that the source lost, or for which there was no room */
   u64 invalid; /* thrown away because they cannot be true */
 };
+
+static inline void gpu_clock_dropped(struct gpu_clock_counts *totals, u64 more) {
+  tscope_atomic_add(&totals->dropped, more);
+  tscope_count_lost(TSCOPE_LOSS_GPU, more);
+}
 
 struct gpu_clock_source {
   enum tscope_gpu_clock id;
