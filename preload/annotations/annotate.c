@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "format/range_names.h"
 #include "gpu/gpu_steps.h"
 #include "process/step_duration.h"
 #include "record/families.h"
@@ -27,12 +28,8 @@ struct ranges {
 const struct tscope_family tscope_api_family = {.thread_bytes = sizeof(struct ranges)};
 
 static u16 phase_of(const char *name) {
-#define X(NAME, value, text)                                                                       \
-  if (value != TSCOPE_PHASE_USER && strcmp(name, text) == 0)                                       \
-    return value;
-  TSCOPE_PHASES(X)
-#undef X
-  return TSCOPE_PHASE_USER;
+  u8 phase = tscope_phase_of_range(name, strlen(name));
+  return phase ? phase : TSCOPE_PHASE_USER;
 }
 
 TSCOPE_EXPORT void tscope_step(uint64_t step) {

@@ -25,8 +25,8 @@ void tscope_step(uint64_t step) __attribute__((weak));
 /* Records a named value, such as a loss, at step `step`. The name is copied. */
 void tscope_scalar(const char *name, double value, uint64_t step) __attribute__((weak));
 
-/* Opens and closes a named range on the calling thread; ranges nest. The names "data", "forward",
- * "backward" and "optimizer" mean training phases. */
+/* Opens and closes a named range on the calling thread; ranges nest. Names such as "data",
+ * "forward", "backward" and "optimizer" mean training phases (docs/recording/pytorch.md). */
 void tscope_range_push(const char *name) __attribute__((weak));
 void tscope_range_pop(void) __attribute__((weak));
 

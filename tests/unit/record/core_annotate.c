@@ -51,7 +51,7 @@ static void play_training(void *nothing) {
     TSCOPE_RANGE_POP();
     TSCOPE_SCALAR("loss", 0.5 / (double)(step + 1), 100 + step);
   }
-  tscope_range_push("optimizer");
+  tscope_range_push("optimizer_step");
 }
 
 static struct annotations found;
@@ -88,7 +88,7 @@ static void play_deep(void *nothing) {
     tscope_range_push("deep");
   for (int i = 0; i < 100; i++)
     tscope_range_pop();
-  tscope_range_push("backward");
+  tscope_range_push("Backward pass");
   tscope_range_pop();
   tscope_range_push(NULL);
   tscope_scalar(NULL, 1, 1);

@@ -164,8 +164,8 @@ def scalar(name: str, value: float, number: Optional[int] = None) -> None:
 
 @contextlib.contextmanager
 def range(name: str) -> Iterator[None]:  # it is called as libtscope.range
-    """`with range("name"):` or `@range("name")`: names what this thread does inside it. The names "data", "forward",
-    "backward" and "optimizer" are phases of a step."""
+    """`with range("name"):` or `@range("name")`: names what this thread does inside it. Names such as "data",
+    "forward", "backward" and "optimizer" are phases of a step."""
     if not _loaded.push:
         yield
         return
