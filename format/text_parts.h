@@ -4,7 +4,9 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "format/values.h"
@@ -50,6 +52,16 @@ static inline bool leading_numbers(const char *text, u64 *numbers, size_t n) {
     found = text > at;
   }
   return found;
+}
+
+/* Puts more behind a text for which there are so many bytes, as much as fits. */
+__attribute__((format(printf, 3, 4))) static inline void tscope_append(char *text, size_t bytes,
+                                                                       const char *format, ...) {
+  size_t length = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text + length, bytes - length, format, arguments);
+  va_end(arguments);
 }
 
 /* The last part of a path: a file's name. */

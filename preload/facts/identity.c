@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "facts/identity.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "facts/launchers.def"
+#include "format/text_parts.h"
 #include "inspect/small_file.h"
 #include "inspect/this_host.h"
 #include "settings/env.h"
@@ -85,17 +85,6 @@ static void find_starter(struct parent *process, u32 world_size) {
     *process = self;
 }
 
-static void append(char *text, size_t bytes, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void append(char *text, size_t bytes, const char *format, ...) {
-  size_t length = strlen(text);
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text + length, bytes - length, format, arguments);
-  va_end(arguments);
-}
-
 static const struct scheduler *scheduler(void) {
   for (size_t i = 0; i < LENGTH_OF(schedulers); i++)
     if (tscope_environment_get(schedulers[i].job))
@@ -113,11 +102,11 @@ static void extend_run_name(char *run, size_t bytes) {
     return;
   u32 requeued = number("SLURM_RESTART_COUNT", 0), step = number("SLURM_STEP_ID", 0);
   if (task)
-    append(run, bytes, TSCOPE_RUN_TASK "%.12s", task);
+    tscope_append(run, bytes, TSCOPE_RUN_TASK "%.12s", task);
   if (requeued)
-    append(run, bytes, TSCOPE_RUN_REQUEUE "%u", requeued);
+    tscope_append(run, bytes, TSCOPE_RUN_REQUEUE "%u", requeued);
   if (step)
-    append(run, bytes, TSCOPE_RUN_STEP "%u", step);
+    tscope_append(run, bytes, TSCOPE_RUN_STEP "%u", step);
 }
 
 /* A name that distinguishes this run from all others in the directory, and that all its processes
@@ -137,17 +126,17 @@ static void name_run(struct tscope_identity *identity) {
   const char *elastic = tscope_environment_get("TORCHELASTIC_RUN_ID"),
              *port = tscope_environment_get("MASTER_PORT");
   if (job) {
-    append(run, sizeof(run), "%s-%.40s", job->name, tscope_environment_get(job->job));
+    tscope_append(run, sizeof(run), "%s-%.40s", job->name, tscope_environment_get(job->job));
     if (tscope_environment_get(job->step))
-      append(run, sizeof(run), ".%.16s", tscope_environment_get(job->step));
+      tscope_append(run, sizeof(run), ".%.16s", tscope_environment_get(job->step));
     u32 requeued = number("SLURM_RESTART_COUNT", 0);
     if (requeued)
-      append(run, sizeof(run), TSCOPE_RUN_REQUEUE "%u", requeued);
+      tscope_append(run, sizeof(run), TSCOPE_RUN_REQUEUE "%u", requeued);
   }
   if (elastic) {
-    append(run, sizeof(run), "%storchrun", job ? "-" : "");
+    tscope_append(run, sizeof(run), "%storchrun", job ? "-" : "");
     if (strcmp(elastic, "none") != 0)
-      append(run, sizeof(run), "-%.40s", elastic);
+      tscope_append(run, sizeof(run), "-%.40s", elastic);
   }
   u32 local_world_size = number("LOCAL_WORLD_SIZE", 0);
   bool one_host = elastic ? local_world_size == identity->world_size
@@ -155,11 +144,12 @@ static void name_run(struct tscope_identity *identity) {
   if (one_host) {
     struct parent process;
     find_starter(&process, identity->world_size);
-    append(run, sizeof(run), "%s%s-%u-%llu", *run ? "-" : "", elastic ? "p" : process.name,
-           process.pid, (unsigned long long)process.start);
+    tscope_append(run, sizeof(run), "%s%s-%u-%llu", *run ? "-" : "", elastic ? "p" : process.name,
+                  process.pid, (unsigned long long)process.start);
   } else if (port) {
     const char *address = tscope_environment_get("MASTER_ADDR");
-    append(run, sizeof(run), "%s%.40s-%.8s", *run ? "-" : "", address ? address : "master", port);
+    tscope_append(run, sizeof(run), "%s%.40s-%.8s", *run ? "-" : "", address ? address : "master",
+                  port);
   }
   tscope_file_name_from(identity->run, sizeof(identity->run), run);
 }

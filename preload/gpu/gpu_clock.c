@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/gpu_reasons.h"
+#include "format/text_parts.h"
 #include "gpu/cuda_events.h"
 #include "gpu/cupti_clients.h"
 #include "gpu/gpu_spans.h"
@@ -172,9 +173,10 @@ static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
       return sources[i];
     }
     not_now = not_now ? not_now : own;
-    size_t used = refused++ ? strlen(why) : 0;
-    if (!used || !strstr(why, not_now))
-      snprintf(why + used, why_bytes - used, "%s%s", used ? "; " : "", not_now);
+    if (!refused++)
+      *why = '\0';
+    if (!strstr(why, not_now))
+      tscope_append(why, why_bytes, "%s%s", *why ? "; " : "", not_now);
   }
   return NULL;
 }

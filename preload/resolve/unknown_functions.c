@@ -74,9 +74,8 @@ static void see_function(const char *name, void *data) {
   struct unknown *unknown = data;
   if (!tscope_begins_with(name, unknown->begins) || !may_start_work(name) || is_known(name))
     return;
-  size_t used = strlen(unknown->names);
-  if (unknown->n++ < 4 && used + strlen(name) + 3 < TEXT)
-    snprintf(unknown->names + used, TEXT - used, "%s%s", used ? ", " : "", name);
+  if (unknown->n++ < 4 && strlen(unknown->names) + strlen(name) + 3 < TEXT)
+    tscope_append(unknown->names, TEXT, "%s%s", *unknown->names ? ", " : "", name);
 }
 
 static bool is_new(uintptr_t base) {
@@ -111,9 +110,8 @@ void unknown_functions_look(struct tscope_thread *poller) {
   tscope_each_object(see_object, &look);
   for (u32 i = 0; i < look.n; i++) {
     struct unknown *unknown = &look.found[i];
-    size_t used = strlen(unknown->names);
     if (unknown->n > 4)
-      snprintf(unknown->names + used, TEXT - used, " and %u more", unknown->n - 4);
+      tscope_append(unknown->names, TEXT, " and %u more", unknown->n - 4);
     if (unknown->n)
       tscope_info(poller, TSCOPE_INFO_UNKNOWN_FUNCTIONS, unknown->names, unknown->library);
   }

@@ -50,22 +50,8 @@ bool tscope_env_flag(const char *variable, bool standard) {
   return value && tscope_read_flag(value, &flag) ? flag : standard;
 }
 
-/* All that is not valid goes into one line. */
-struct invalid {
-  char text[480];
-  size_t bytes;
-};
-
-static void add_invalid(struct invalid *all, const char *variable, const char *value,
-                        const char *standard) {
-  size_t room = sizeof(all->text) - all->bytes;
-  int bytes = snprintf(all->text + all->bytes, room, "%s%s=%.80s (using %s)",
-                       all->bytes ? ", " : "", variable, value, *standard ? standard : "none");
-  all->bytes += bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
-}
-
 void tscope_env_read(void) {
-  struct invalid invalid = {0};
+  char invalid[480] = ""; /* all into one line */
   bool copied = tscope_environment_copy();
 #define X(member, TYPE, variable, standard, values, doc) PARSE_##TYPE(member, standard, "");
   TSCOPE_ENV(X)
@@ -74,12 +60,13 @@ void tscope_env_read(void) {
   do {                                                                                             \
     const char *value = tscope_environment_get(variable);                                          \
     if (value && !PARSE_##TYPE(member, value, values))                                             \
-      add_invalid(&invalid, variable, value, standard);                                            \
+      tscope_append(invalid, sizeof(invalid), "%s%s=%.80s (using %s)", *invalid ? ", " : "",       \
+                    variable, value, *standard ? standard : "none");                               \
   } while (0);
   TSCOPE_ENV(X)
 #undef X
-  if (invalid.bytes)
-    tscope_log(0, "not valid: %s", invalid.text);
+  if (*invalid)
+    tscope_log(0, "not valid: %s", invalid);
   if (copied)
     return;
   tscope_env.enabled = false;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/text_parts.h"
 #include "hooks/handle_map.h"
 #include "nccl/communicator.h"
 #include "record/fnv.h"
@@ -49,12 +50,12 @@ static void set_identity(struct gloo_comm *comm) {
   HANDLE_MAP(seen, 8 * GLOO_COMMS);
   u64 earlier = 0;
   char text[128];
-  int length = snprintf(text, sizeof(text), "gloo %u %s", comm->size, comm->name);
+  snprintf(text, sizeof(text), "gloo %u %s", comm->size, comm->name);
   u64 stem = tscope_fnv(TSCOPE_FNV_SEED, text, strlen(text));
   handle_map_get(&seen, stem, &earlier);
   if (!handle_map_put(&seen, stem, earlier + 1)) /* the next one of that name will look the same */
     tscope_count_lost(TSCOPE_LOSS_GROUPS, 1);
-  snprintf(text + length, sizeof(text) - (size_t)length, " %u", (u32)earlier);
+  tscope_append(text, sizeof(text), " %u", (u32)earlier);
   comm->identity = tscope_fnv(TSCOPE_FNV_SEED, text, strlen(text));
 }
 
