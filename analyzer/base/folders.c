@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,11 @@ int folder_visit(const char *path, unsigned depth, on_path *each, void *user) {
   }
   closedir(folder);
   return 0;
+}
+
+const char *folder_for_a_time(void) {
+  const char *named = getenv("TMPDIR");
+  return named && *named ? named : "/tmp";
 }
 
 void folder_remove(const char *path) {

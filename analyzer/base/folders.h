@@ -14,6 +14,9 @@ typedef void on_path(void *user, const char *path);
  * are left out. 0, or negative errno; a folder below that cannot be read hides only itself. */
 int folder_visit(const char *path, unsigned depth, on_path *each, void *user);
 
+/* For files that go again: TMPDIR, else /tmp. */
+const char *folder_for_a_time(void);
+
 /* Removes the plain files and sockets in a folder, hidden ones too, and the folder, if nothing else
  * is in it. */
 void folder_remove(const char *path);

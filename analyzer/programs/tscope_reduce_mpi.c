@@ -200,10 +200,8 @@ static void remove_folder(struct node *node, const char *format, u32 pass) {
 }
 
 static int reduce_together(struct node *node) {
-  const char *scratch = getenv("TMPDIR");
   int status = STATUS_OK;
-  snprintf(node->folder, sizeof(node->folder), "%s/tscope-reduce-XXXXXX",
-           scratch && *scratch ? scratch : "/tmp");
+  snprintf(node->folder, sizeof(node->folder), "%s/tscope-reduce-XXXXXX", folder_for_a_time());
   if (!mkdtemp(node->folder)) { /* it still takes part, without a file: the others wait for it */
     status = fail("%s cannot be made: %s", node->folder, strerror(errno));
     snprintf(node->folder, sizeof(node->folder), "/dev/null");

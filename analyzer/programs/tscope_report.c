@@ -14,6 +14,7 @@
 
 #include "base/checked_memory.h"
 #include "base/exit_status.h"
+#include "base/folders.h"
 #include "base/output_file.h"
 #include "base/printable.h"
 #include "diff/diff.h"
@@ -47,7 +48,7 @@ static int write_tables(const struct options *options, const struct results *res
 /* What goes to the browser without --output gets a temporary place, which the caller need not know.
  */
 static char *create_temporary_file(void) {
-  const char *named = getenv("TMPDIR"), *folder = named && *named ? named : "/tmp";
+  const char *folder = folder_for_a_time();
   char *place = memory_printf("%s/tscope-XXXXXX", folder);
   int descriptor = mkstemp(place);
   if (descriptor < 0) {

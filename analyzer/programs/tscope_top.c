@@ -245,8 +245,9 @@ int main(int argc, char **argv) {
   }
   watching.run = (struct live_run){.directory = options.directory, .wanted = options.run};
   bool page = options.format == TOP_TEXT && !options.prometheus && !options.html;
-  int status = options.once || (page && !top_screen_possible()) ? print_once(&options, &watching)
-               : page                                           ? watch(&options, &watching)
+  int status = options.once || (page && !terminal_draws(STDOUT_FILENO))
+                   ? print_once(&options, &watching)
+               : page ? watch(&options, &watching)
                       : print_until_stopped(&options, &watching);
   stop_watching(&watching);
   if (top_screen_signal()) { /* ends as whoever sent it expects */

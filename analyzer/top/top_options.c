@@ -5,12 +5,6 @@
 #include "format/default_directory.h"
 #include "top/top_options.def"
 
-static const char *read_sort(void *options, const char *argument) {
-  enum top_sort sort = top_sort_find(argument);
-  ((struct top_options *)options)->sort = sort;
-  return sort != TOP_SORT_AUTO ? NULL : "rank, trouble, late, step, gpu, memory or quiet";
-}
-
 #define OPTIONS struct top_options
 static const struct command_option rows[] = {TSCOPE_TOP_OPTIONS(OPTION_GROUP, OPTION_ROW)};
 static const struct command_line line = COMMAND_LINE("tscope-top", rows);
@@ -30,7 +24,7 @@ void top_options_help(FILE *out) {
 
 bool top_options_parse(int argc, char **argv, struct top_options *options, char *why,
                        size_t why_bytes) {
-  *options = (struct top_options){.sort = TOP_SORT_AUTO};
+  *options = (struct top_options){0};
   int first = command_line_parse(&line, argc, argv, options, why, why_bytes);
   if (first < 0)
     return false;

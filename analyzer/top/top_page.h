@@ -10,7 +10,8 @@
 #include "report/report.h"
 #include "report/text/pen.h"
 
-/* How the ranks are sorted. AUTO: by rank if all fit, else by trouble. */
+/* How the ranks are sorted, as --sort has them (top_options.def). AUTO: by rank if all fit, else by
+ * trouble. */
 enum top_sort {
   TOP_SORT_AUTO,
   TOP_SORT_RANK,
@@ -44,7 +45,6 @@ struct top_page {
 };
 
 const char *top_sort_name(enum top_sort sort);
-enum top_sort top_sort_find(const char *name); /* TOP_SORT_AUTO for what is none */
 
 /* What TOP_SORT_AUTO is where so many ranks have a row: by rank if all of them do. */
 enum top_sort top_sort_for(const struct live_view *view, enum top_sort sort, u32 rows);

@@ -209,13 +209,6 @@ const char *top_sort_name(enum top_sort sort) {
   return sorts[sort].name;
 }
 
-enum top_sort top_sort_find(const char *name) {
-  for (int sort = TOP_SORT_RANK; sort < TOP_SORTS; sort++)
-    if (strcmp(name, sorts[sort].name) == 0)
-      return (enum top_sort)sort;
-  return TOP_SORT_AUTO;
-}
-
 struct ordered {
   double key; /* the largest first */
   u32 index;

@@ -42,11 +42,6 @@ static void write_all(const char *text, size_t bytes) {
   }
 }
 
-bool top_screen_possible(void) {
-  const char *terminal = getenv("TERM");
-  return isatty(STDOUT_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
-}
-
 static void set_up_terminal(void) {
   if (raw) {
     struct termios now = before;

@@ -8,9 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether standard output is a terminal that a page can be drawn on. */
-bool top_screen_possible(void);
-
 /* Takes the terminal. False when it cannot be had. */
 bool top_screen_begin(void);
 void top_screen_end(void);

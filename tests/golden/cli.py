@@ -3,6 +3,7 @@
 """tscope-report as users and scripts call it: cli.py TSCOPE-REPORT TRACEGEN."""
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -123,6 +124,21 @@ class Cli(unittest.TestCase):
         for coloured in (self.ok(self.traces, FORCE_COLOR="1"), self.ok("--color", "always", self.traces)):
             self.assertIn("\033", coloured)
             self.assertEqual(re.sub(r"\033\[[0-9;]*m", "", coloured), plain)
+
+    def test_a_terminal_without_a_name_has_no_colours(self):
+        for name, coloured in (("xterm", True), ("dumb", False), ("", False)):
+            inner, outer = pty.openpty()
+            job = subprocess.Popen([REPORT, self.traces], stdout=outer, env={**ENV, "TERM": name})
+            os.close(outer)
+            said = b""
+            try:
+                while part := os.read(inner, 65536):
+                    said += part
+            except OSError:  # the other end is closed
+                pass
+            os.close(inner)
+            self.assertEqual(job.wait(), 0)
+            self.assertEqual(b"\033[" in said, coloured, name)
 
     def test_locale_and_width(self):
         self.assertTrue(self.ok(self.traces, LC_ALL="C").isascii())

@@ -32,6 +32,10 @@ static bool is_set(const char *variable) {
   return value && *value;
 }
 
+bool terminal_draws(int fd) {
+  return isatty(fd) && is_set("TERM") && strcmp(getenv("TERM"), "dumb") != 0;
+}
+
 /* Whether output has colors if no option decides. no-color.org: NO_COLOR, if not empty, says no;
  * FORCE_COLOR says yes unless it is 0. If both are set, the output is plain text, which harms no
  * reader. */
@@ -40,8 +44,7 @@ static bool wants_color(int fd) {
     return false;
   if (is_set("FORCE_COLOR"))
     return strcmp(getenv("FORCE_COLOR"), "0") != 0;
-  const char *terminal = getenv("TERM");
-  return isatty(fd) && terminal && strcmp(terminal, "dumb") != 0;
+  return terminal_draws(fd);
 }
 
 void terminal_detect(const struct terminal_wishes *wishes, unsigned least, unsigned most, int fd,

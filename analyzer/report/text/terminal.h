@@ -15,6 +15,9 @@ struct terminal_wishes {
   bool ascii;
 };
 
+/* Whether it is a terminal that shows more than lines of text. */
+bool terminal_draws(int fd);
+
 /* Fills in width, utf8, color and links for a text written to `fd`. If no width is given it is that
  * of COLUMNS or the terminal, within `least` and `most`. Needs setlocale() done. */
 void terminal_detect(const struct terminal_wishes *wishes, unsigned least, unsigned most, int fd,
