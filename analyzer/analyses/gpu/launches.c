@@ -203,6 +203,13 @@ static void add_device_span(struct counting *c, u32 i) {
     c->sums->recompute_ns += took;
 }
 
+/* Mostly they are: a stream works in the order of its calls. SORT() sees that too, but its look at
+ * each of them takes 0.5 % of a report's time. */
+static void sort_times(i64 *times, u32 n) {
+  if (ANY_NUMBER(1, n, i, times[i] < times[i - 1]))
+    SORT(times, n, by_i64);
+}
+
 /* A stream's queue at a time. */
 struct queue {
   i64 now, depth; /* calls made, less work begun */
@@ -221,8 +228,8 @@ static inline void queue_to(struct queue *queue, i64 next, bool call) {
 
 /* Whether a call or a beginning comes next cannot be predicted: no branch depends on it. */
 static void measure_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n) {
-  SORT(called, n, by_i64);
-  SORT(begun, n, by_i64);
+  sort_times(called, n);
+  sort_times(begun, n);
   i64 first = MIN(called[0], begun[0]);
   struct queue queue = {.now = first, .deepest = sums->deepest, .queued_ns = sums->queued_ns};
   u32 i = 0, k = 0;
