@@ -121,12 +121,10 @@ static bool lasts_as_on_host(const struct model *model, u32 step) {
 }
 
 static void count_warmup(struct model *model) {
-  bool of_hosts = false;
+  bool of_hosts = ANY_NUMBER(1, model->steps.n / 4, s, lasts_as_on_host(model, s));
   SCOPED double *lengths = memory_array(size_sum(model->steps.n, 1), sizeof(*lengths));
   for (u32 s = 0; s < model->steps.n; s++)
     lengths[s] = MEAN_KNOWN(0, model->n_ranks, r, length_of(model, s, r));
-  for (u32 s = 1; s < model->steps.n / 4; s++)
-    of_hosts |= lasts_as_on_host(model, s);
   model->steps.warmup = model_count_warmup(lengths, model->steps.n, of_hosts);
   model->steps.warmup_by_lengths = true;
 }

@@ -49,10 +49,7 @@ static void count_kept(const struct live_process *process, const struct rank_eve
 
 /* Both sides of what one rank sends to another. */
 static void align_sides(struct live_side *sides, u32 n) {
-  u32 first = 0;
-  FOR_EACH(sides, n, side) {
-    first = MAX(side->made - side->kept, first);
-  }
+  u32 first = MOST_OF(u32, sides, n, side, side->made - side->kept);
   FOR_EACH_CHANGED(sides, n, side) {
     u32 beyond = first - (side->made - side->kept);
     side->leave_out = MIN(beyond, side->kept);

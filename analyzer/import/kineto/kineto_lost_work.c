@@ -80,10 +80,8 @@ static i64 end_of_calls(const struct kineto_trace *trace) {
 }
 
 void kineto_end_at_lost_work(struct kineto_trace *trace, bool cut) {
-  u32 last = 0;
-  FOR_EACH(trace->items.at, trace->items.n, item)
-    if (kineto_is_device_item(item) && item->correlation > last)
-      last = item->correlation;
+  u32 last = MOST_OF(u32, trace->items.at, trace->items.n, item,
+                     kineto_is_device_item(item) ? item->correlation : 0);
   struct launches of = last ? count_launches(trace, last) : (struct launches){0};
   /* Numbers that do not follow the order of the launches say nothing. */
   bool lost = is_more_than_chance(of.lost, of.all) && of.lost >= (1 - NO_CHANCE) * of.since_then;

@@ -304,9 +304,7 @@ static bool has_repeated_rank(const struct trace_run *run) {
 static bool may_lack_ranks(const struct trace_runs *runs, u32 number,
                            const struct processes *processes) {
   const struct trace_run *run = &runs->runs[number];
-  u32 world = 0;
-  FOR_EACH(processes->at, processes->n, process)
-    world = MAX(process->entry->header.world_size, world);
+  u32 world = MOST_OF(u32, processes->at, processes->n, one, one->entry->header.world_size);
   if (world && world <= run->n_readable)
     return false;
   for (u32 r = 0; r < runs->n_runs; r++)
