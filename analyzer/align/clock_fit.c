@@ -112,9 +112,7 @@ static void add_end(struct ties *ties, double axis_ends, i64 axis_end,
 static void add_to_part(struct domain_part *part, const struct arrival *arrival, u32 collective) {
   if (part->members == 0 || part->collective != collective)
     *part = (struct domain_part){collective, 0, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, 0};
-  if (arrival->start != NS_UNKNOWN &&
-      (part->last_start == NS_UNKNOWN || arrival->start > part->last_start))
-    part->last_start = arrival->start;
+  part->last_start = MAX(arrival->start, part->last_start);
   i64 distance;
   if (arrival->end == NS_UNKNOWN)
     return;
@@ -134,10 +132,10 @@ static void add_placed(struct placed_part *all, const struct domain_clock *clock
   i64 error = (i64)ceil(clock->error_ns), start, end, distance;
   start = clock_to_axis(&clock->clock, part->last_start);
   end = clock_to_axis(&clock->clock, part->first_end);
-  if (start != NS_UNKNOWN && (all->last_start == NS_UNKNOWN || start - error > all->last_start))
-    all->last_start = start - error;
-  if (end != NS_UNKNOWN && (all->first_end == NS_UNKNOWN || end + error < all->first_end))
-    all->first_end = end + error;
+  if (start != NS_UNKNOWN)
+    all->last_start = MAX(start - error, all->last_start);
+  if (end != NS_UNKNOWN)
+    all->first_end = least_known(end + error, all->first_end);
   i64 one = clock_to_axis(&clock->clock, part->one_end);
   if (one == NS_UNKNOWN)
     return;

@@ -193,10 +193,8 @@ struct member_times member_times_of(const struct model *model,
     i64 time;
     if (!arrival_has_run(arrival) || __builtin_sub_overflow(arrival->end, arrival->start, &time))
       continue;
-    if (times.shortest == NS_UNKNOWN || time < times.shortest)
-      times.shortest = time;
-    if (times.longest == NS_UNKNOWN || time > times.longest)
-      times.longest = time;
+    times.shortest = least_known(time, times.shortest);
+    times.longest = MAX(time, times.longest);
   }
   return times;
 }

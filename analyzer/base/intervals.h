@@ -10,6 +10,12 @@
 #define NS_UNKNOWN INT64_MIN
 #define INDEX_NONE 0xffffffffu
 
+/* The less of two times, either of which may be unknown. The greater is MAX(): NS_UNKNOWN is less
+ * than any. */
+static inline i64 least_known(i64 a, i64 b) {
+  return b == NS_UNKNOWN || (a != NS_UNKNOWN && a < b) ? a : b;
+}
+
 /* Of [0, n), in order of when each begins, of which few are NS_UNKNOWN: the last that has begun by
  * `time`, or -1. */
 #define LAST_BEGUN(n, i, begin, time)                                                              \

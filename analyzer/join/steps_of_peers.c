@@ -46,8 +46,7 @@ static void list_meetings(const struct model *model, const struct rank_events *e
     if (step < 0 || arrival->times == TIMES_LEFT_OUT || end_on_host(arrival) == NS_UNKNOWN)
       continue;
     met[step].times++;
-    if (met[step].first == NS_UNKNOWN || arrival->call_start < met[step].first)
-      met[step].first = arrival->call_start;
+    met[step].first = least_known(arrival->call_start, met[step].first);
     met[step].last = MAX(end_on_host(arrival), met[step].last);
   }
 }

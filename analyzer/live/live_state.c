@@ -107,8 +107,7 @@ void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtim
   rank->seen_ns = rank->state == LIVE_RUNNING && host->here ? now
                   : alive != NS_UNKNOWN                     ? alive
                                                             : rank->process->newest;
-  if (rank->process->newest != NS_UNKNOWN && rank->process->newest > rank->seen_ns)
-    rank->seen_ns = rank->process->newest;
+  rank->seen_ns = MAX(rank->process->newest, rank->seen_ns);
   i64 anchor = rank->process->definitions.now.last_anchor;
   if (anchor && anchor > rank->seen_ns)
     rank->seen_ns = anchor;

@@ -51,8 +51,7 @@ static void read_call(const struct live_view *view, const struct flight_record *
         strcmp(flight->groups[call->group].name, check->group_name) != 0 ||
         (message && !ranks_have(check->ranks, check->n_ranks, flight->ranks[call->rank].rank)))
       continue;
-    if (pending && (first == NS_UNKNOWN || call->created < first))
-      first = call->created;
+    first = pending ? least_known(call->created, first) : first;
     for (u32 k = 0; k < wait->n_absent && !message; k++)
       wait->called |= view->ranks[wait->absent[k]].rank == flight->ranks[call->rank].rank;
   }

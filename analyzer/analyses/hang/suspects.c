@@ -266,17 +266,15 @@ static void find_unmet_messages(struct suspect_search *j) {
 
 static void count_waits(struct suspect_search *j) {
   const struct wait_graph *g = j->g;
-  i64 end = j->index->flight->end, since = INT64_MAX; /* when the oldest pending call was made */
+  i64 end = j->index->flight->end, since = NS_UNKNOWN; /* when the oldest pending call was made */
   for (u32 r = 0; r < g->ranks; r++) {
     bool pending = g->first_edge[r] != g->first_edge[r + 1];
     j->check->pending_ranks += pending;
     j->check->victims += pending && !j->named[r];
   }
-  for (u32 f = 0; f < g->blocked_calls.n; f++) {
-    i64 created = call_of(j, f)->created;
-    since = created == NS_UNKNOWN ? since : MIN(created, since);
-  }
-  if (end != NS_UNKNOWN && since != INT64_MAX)
+  for (u32 f = 0; f < g->blocked_calls.n; f++)
+    since = least_known(call_of(j, f)->created, since);
+  if (end != NS_UNKNOWN && since != NS_UNKNOWN)
     j->check->pending_s = ns_to_s(end - since);
 }
 

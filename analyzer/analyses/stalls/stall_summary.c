@@ -25,8 +25,7 @@ static double seconds(const struct analysis *a, i64 time) {
 }
 
 static i64 end_of(const struct rank *rank) {
-  i64 alive = rank->ending.alive;
-  return alive != NS_UNKNOWN && (rank->end == NS_UNKNOWN || alive > rank->end) ? alive : rank->end;
+  return MAX(rank->ending.alive, rank->end);
 }
 
 /* When each rank began the last collective that it completed: NS_UNKNOWN if it completed none. By
@@ -36,9 +35,7 @@ static i64 *last_calls(struct arena *arena, const struct model *model) {
   FILL(last, model->n_ranks, NS_UNKNOWN);
   FOR_EACH(model->arrivals, model->n_arrivals, arrival) {
     i64 *own = &last[arrival->rank];
-    if (arrival->call_start != NS_UNKNOWN && arrival->call_end != NS_UNKNOWN &&
-        (*own == NS_UNKNOWN || arrival->call_start > *own))
-      *own = arrival->call_start;
+    *own = arrival->call_end != NS_UNKNOWN ? MAX(arrival->call_start, *own) : *own;
   }
   return last;
 }

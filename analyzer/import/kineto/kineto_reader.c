@@ -317,10 +317,8 @@ static void sort_items(struct kineto_trace *trace, i64 base_ns) {
     if (!make_absolute(item, base_ns))
       continue;
     bool counts = item->kind != KINETO_ITEM_PYTHON; /* main() begins before, and ends after */
-    if (counts && (trace->begin == NS_UNKNOWN || item->start < trace->begin))
-      trace->begin = item->start;
-    if (counts && item->end > trace->end)
-      trace->end = item->end;
+    trace->begin = counts ? least_known(item->start, trace->begin) : trace->begin;
+    trace->end = counts ? MAX(item->end, trace->end) : trace->end;
     n++;
   }
   trace->items.n = n;

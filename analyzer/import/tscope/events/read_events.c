@@ -14,12 +14,8 @@
 #define MOST_MEMORY_DEVICES 64u
 
 void extend_time_range(struct rank_events *events, i64 time) {
-  if (time == NS_UNKNOWN)
-    return;
-  if (events->begin == NS_UNKNOWN || time < events->begin)
-    events->begin = time;
-  if (events->end == NS_UNKNOWN || time > events->end)
-    events->end = time;
+  events->begin = least_known(time, events->begin);
+  events->end = MAX(time, events->end);
 }
 
 /* Start and end of a retained record whose first field is its u64 duration. */
@@ -84,8 +80,7 @@ static void read_call(struct reading *reading, const struct tscope_collective_re
 }
 
 void update_last_gpu_work(struct reading *reading, i64 end) {
-  if (end != NS_UNKNOWN && (reading->gpu_last == NS_UNKNOWN || end > reading->gpu_last))
-    reading->gpu_last = end;
+  reading->gpu_last = MAX(end, reading->gpu_last);
 }
 
 static u8 op_of_string(struct reading *reading, u32 string) {
