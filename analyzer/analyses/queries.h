@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Questions that analyses and outputs have while analyses still run: when a step was, whether it
- * was seen, where GPU times come from. A function here is in the file of the analysis that knows
- * the answer, which its comment names; else in queries.c.
+ * was seen, where GPU times come from. A function here is in queries.c, or in the file of the
+ * analysis that knows the answer.
  */
 #pragma once
 

@@ -17,6 +17,11 @@ static inline i64 *phase_time_at(struct phase_times *times, u32 kind) {
                                           : &times->other;
 }
 
+/* Whether a phase, none is 0, is time in which a rank without a GPU computes. */
+static inline bool phase_computes(u8 phase) {
+  return phase && phase != TSCOPE_PHASE_USER && phase != TSCOPE_PHASE_DATA;
+}
+
 /* Of a step of which nothing is known. */
 #define PHASES_UNKNOWN                                                                             \
   ((struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN})

@@ -17,9 +17,8 @@
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
 
-enum {
-  MAX_WITHOUT_ERROR = 64
-}; /* most communicators without an error that are written of a stall */
+/* Most communicators without an error that are written of a stall. */
+enum { MAX_WITHOUT_ERROR = 64 };
 
 struct state_query {
   struct tscope_comm_state_record answer;

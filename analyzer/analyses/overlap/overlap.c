@@ -21,6 +21,7 @@
 #include "base/intervals.h"
 #include "kernels/communication.h"
 #include "model/building.h"
+#include "model/phase_times.h"
 
 /* Exposed wait of one rank since its current step began, by communicator. */
 struct waits {
@@ -227,7 +228,7 @@ static void phase_union(struct sweep *s, bool data, struct intervals *out) {
   out->at = arena_array(&s->scratch, s->n_phases, sizeof(*out->at));
   FOR_EACH(s->phases, s->n_phases, phase) {
     const struct span *span = &t->spans[*phase];
-    if (span->category != TSCOPE_PHASE_USER && (span->category == TSCOPE_PHASE_DATA) == data)
+    if (data ? span->category == TSCOPE_PHASE_DATA : phase_computes(span->category))
       intervals_append(out, span->start, span->end);
   }
 }

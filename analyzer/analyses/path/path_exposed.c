@@ -8,12 +8,11 @@
 #include "base/checked_memory.h"
 #include "base/intervals.h"
 #include "base/sorting.h"
+#include "model/phase_times.h"
 
 static bool is_compute(const struct sample_graph *g, const struct node *node) {
-  u8 phase = node->phase;
   return node->kind == NODE_KERNEL ||
-         (!g->slices[node->rank].on_gpu && node->kind == NODE_HOST && phase &&
-          phase != TSCOPE_PHASE_USER && phase != TSCOPE_PHASE_DATA);
+         (!g->slices[node->rank].on_gpu && node->kind == NODE_HOST && phase_computes(node->phase));
 }
 
 /* The union of a rank's work of one class, as it was replayed. */

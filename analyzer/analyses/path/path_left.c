@@ -7,6 +7,7 @@
 
 #include "analyses/path/path_run.h"
 #include "base/checked_memory.h"
+#include "model/phase_times.h"
 
 /* What is left of work of a key, or of the time before it, if its rank is as fast as others. */
 static double as_others(const struct run *run, u32 key, u32 n) {
@@ -54,7 +55,7 @@ static bool is_host_time(const struct cure_change *change, bool on_gpu, u8 phase
   case CHANGE_LAUNCHES:
     return on_gpu && phase != TSCOPE_PHASE_DATA && phase != PHASE_CAPTURING;
   case CHANGE_COMPUTE:
-    return !on_gpu && phase != 0 && phase != TSCOPE_PHASE_USER && phase != TSCOPE_PHASE_DATA;
+    return !on_gpu && phase_computes(phase);
   case CHANGE_PHASE:
     return phase == change->which;
   default:

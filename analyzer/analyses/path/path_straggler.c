@@ -40,14 +40,8 @@ static double chance_of_path(const struct results *r, const struct rank_result *
 
 /* That of the others in communication, mean; a rank that is only slower keeps nobody waiting. */
 static double wait_of_others_ms(const struct results *r, u32 rank) {
-  double sum = 0;
-  u32 n = 0;
-  FOR_EACH(r->ranks, r->n_ranks, other) {
-    bool known = other != &r->ranks[rank] && !isnan(other->exposed_wait_ms);
-    sum += known ? other->exposed_wait_ms : 0;
-    n += known;
-  }
-  return n ? sum / n : 0;
+  double mean = MEAN_KNOWN(0, r->n_ranks, i, i == rank ? (double)NAN : r->ranks[i].exposed_wait_ms);
+  return isnan(mean) ? 0 : mean;
 }
 
 /* Of the difference between the clocks of two ranks, at most. */

@@ -106,14 +106,8 @@ static const char *text_at(struct draft *draft, const struct value *frame, const
   return value_text(text) ? draft_keep_text(draft, text->text, text->n) : NULL;
 }
 
-/* Each text is kept once, so equal frames have equal pointers. */
 static bool is_stack(const struct flight_stack *stack, const struct call_frame *frames, u32 n) {
-  bool same = stack->n == n;
-  for (u32 i = 0; same && i < n; i++)
-    same = stack->frames[i].file == frames[i].file &&
-           stack->frames[i].function == frames[i].function &&
-           stack->frames[i].line == frames[i].line;
-  return same;
+  return stack->n == n && !ANY_NUMBER(0, n, i, !call_frame_is_same(&stack->frames[i], &frames[i]));
 }
 
 #define MOST_FRAMES 256u
@@ -130,9 +124,7 @@ static const struct flight_stack *read_stack(struct draft *draft, const struct v
     frames[i] = (struct call_frame){.file = text_at(draft, frame, "filename"),
                                     .function = text_at(draft, frame, "name"),
                                     .line = number_at(frame, "line", 0)};
-    const u64 parts[3] = {(u64)(uintptr_t)frames[i].file, (u64)(uintptr_t)frames[i].function,
-                          (u64)frames[i].line};
-    hash = table_hash(hash, parts, sizeof(parts));
+    hash = call_frame_hash(hash, &frames[i]);
   }
   u32 known = HASHED_INDEX(&draft->stacks, hash, one, is_stack(*one, frames, n));
   if (known != INDEX_NONE)
