@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Jobs on hosts with clocks of their own (namespace_hosts.py), which train with gloo, two ranks a host: hosts.py CASE
-TSCOPE-RUN TSCOPE-REPORT TSCOPE-TOP LIBTSCOPE LIBSKEWCLOCK [FOLDER, where the traces stay [again]]. With "again" no job
-runs: what is in the folder is reported and judged once more. The wall clock is one, so each rank writes its host's true offset. In each case the stated error of the clocks covers the truth, no rank is lost, who is
-slow or ended the job is named, and nobody else.
+"""Jobs on hosts with clocks of their own (namespace_hosts.py), which train with gloo, two ranks a host:
+
+    hosts.py --build BUILD [--repeat N] [--keep DIR] [CASE...]
+    hosts.py --build BUILD --again DIR [CASE...]
+
+The wall clock is one, so each rank writes its host's true offset. In each case the stated error of the clocks covers the truth,
+no rank is lost, who is slow or ended the job is named, and nobody else. At the end: how far clocks were off, and how far that was
+stated, at most, and the closest that one came to what was stated.
 Skipped, with the reason, where the machine cannot make such hosts, or PyTorch is not installed, or the job itself did not
 do what the case is about, which says nothing about the report."""
-import contextlib
+import importlib.util
 import itertools
 import json
 import os
@@ -21,10 +25,11 @@ from cluster import Traces
 from namespace_hosts import Hosts
 from observed import clean_environment, json_of, run
 from outcomes import Skip, wait_until
+from repeated import main
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CASE, RUN, REPORT, TOP, LIBRARY, SKEWCLOCK = sys.argv[1], *map(os.path.realpath, sys.argv[2:7])
-AGAIN = sys.argv[8:] == ["again"]
+CASE = RUN = REPORT = TOP = LIBRARY = SKEWCLOCK = ""
+CLOCKS = {}  # by case: how far each was off, and how far that was stated, in us
 A_HOST = 2  # ranks
 SLOW_HOST = 1
 SLOW_RANKS = [2, 3]
@@ -115,6 +120,8 @@ def check_clocks(n, clock, folder):
         off_us = placed_apart(one, axis, truth)
         print(f"{CASE}: {one['host']} is {off_us:.1f} us off, {one['error_us']:.1f} us are stated, "
               f"drift {one['drift_ppm']:.0f} ppm, to {one['drift_error_ppm']:.0f}")
+        if one["error_us"]:
+            CLOCKS.setdefault(CASE, []).append((off_us, one["error_us"]))
         assert off_us <= one["error_us"] + 5, (off_us, clock)  # each rank reads its offset to about 3 us
         assert one["error_us"] <= clock["between_hosts_us"], clock
         assert abs(true_drift_ppm(one, axis, truth) - one["drift_ppm"]) <= one["drift_error_ppm"] + 10, clock
@@ -195,7 +202,7 @@ def run_job(folder, n, names, slow, quota, link, clocks, **more):
 
 def train(folder, n, names=None, slow=None, quota=None, link=None, clocks=None, slow_links=(), slow_ranks=None, when="",
           **more):
-    if not AGAIN:
+    if not os.listdir(folder):
         run_job(folder, n, names, slow, quota, link, clocks, **more)
     report = Traces(REPORT, folder).report(CASE)
     check_ranks(report, A_HOST * n)
@@ -272,7 +279,7 @@ def drift_slow_host(folder):
 
 def wall_clocks(folder):
     """Wall clocks 30 s and an hour apart; a rank is killed, and all are started again, by hand."""
-    if not AGAIN:
+    if not os.listdir(folder):
         with Hosts(3) as hosts:
             walls = ("SKEW_WALL_NS", WALLS_NS)
             finish(start_all(hosts, folder, clocks=walls, DIE="3:20", STEPS="40"), failures=True)
@@ -310,7 +317,7 @@ def agent(hosts, host, folder, nodes, name, **more):
         os.path.join(HERE, "hosts_rank.py")], environment)
 
 
-def agents(hosts, folder, nodes, name=CASE, **more):
+def agents(hosts, folder, nodes, name, **more):
     return [agent(hosts, host, folder, nodes, name, **more) for host in range(len(hosts.processes))]
 
 
@@ -332,9 +339,9 @@ def check_attempts(folder, ranks, earlier_ranks):
 
 def elastic_rank(folder):
     """kill -9 of a rank; torchrun starts all ranks again."""
-    if not AGAIN:
+    if not os.listdir(folder):
         with Hosts(3) as hosts:
-            finish(agents(hosts, folder, "3", DIE="3:20", STEPS="40"))
+            finish(agents(hosts, folder, "3", CASE, DIE="3:20", STEPS="40"))
     report, first = check_attempts(folder, 6, 6)
     check_clocks(3, report["quality"]["clock"], folder)
     check_slow(report, [], folder)
@@ -362,7 +369,7 @@ def check_one_job(folder, names, culprits):
 
 def elastic_own_names(folder):
     """The same where each host names its run itself."""
-    if not AGAIN:
+    if not os.listdir(folder):
         with Hosts(2) as hosts:
             finish(agents(hosts, folder, "2", name=None, DIE="3:20", STEPS="40"))
     names = Traces(REPORT, folder).runs()
@@ -372,7 +379,7 @@ def elastic_own_names(folder):
 
 def elastic_agent(folder):
     """All of the job on one host is lost, and started again there by hand: its run has another name then."""
-    if not AGAIN:
+    if not os.listdir(folder):
         with Hosts(2) as hosts:
             first, lost = agents(hosts, folder, "2", name=None, STEPS="60", AT_STEP="20")
             wait_for_job("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")))
@@ -386,9 +393,9 @@ def elastic_agent(folder):
 
 def elastic_host(folder):
     """kill -9 of a host; the job goes on with those that are left, and their ranks have other numbers."""
-    if not AGAIN:
+    if not os.listdir(folder):
         with Hosts(3) as hosts:
-            processes = agents(hosts, folder, "2:3", STEPS="60", AT_STEP="20")
+            processes = agents(hosts, folder, "2:3", CASE, STEPS="60", AT_STEP="20")
             wait_for_job("step 20", lambda: os.path.exists(os.path.join(folder, "at-0")))
             hosts.kill(2)
             finish(processes[:2])
@@ -465,19 +472,36 @@ CASES = {function.__name__.replace("_", "-"): function
 SEEN_LIVE = ("hang", "copies")  # what these judge is not in the folder afterwards
 
 
-def main():
+def check(name, _, folder):
+    global CASE  # pylint: disable=global-statement
+    CASE = name
+    CASES[name](folder)
+
+
+def judge(name, _, folder):
+    if name in SEEN_LIVE:
+        raise NoResult("this case judges a job that runs")
+    check(name, _, folder)
+
+
+def prepare(build):
+    global RUN, REPORT, TOP, LIBRARY, SKEWCLOCK  # pylint: disable=global-statement
+    RUN, REPORT, TOP, LIBRARY, SKEWCLOCK = (os.path.join(build, path) for path in (
+        "scripts/tscope-run", "analyzer/tscope-report", "analyzer/tscope-top", "preload/libtscope.so",
+        "tests/standins/libskewclock.so"))
+    if not importlib.util.find_spec("torch"):
+        raise Skip("there is no PyTorch")
+
+
+def print_clocks():
+    for case, clocks in CLOCKS.items():
+        off, stated = (max(one[i] for one in clocks) / 1e3 for i in (0, 1))
+        print(f"{case}: clocks at most {off:.2f} ms off, at most {stated:.2f} ms stated, the closest at "
+              f"{max(off / stated for off, stated in clocks):.0%}")
+
+
+if __name__ == "__main__":
     try:
-        import torch  # pylint: disable=unused-import,import-outside-toplevel
-    except ImportError:
-        raise Skip("there is no PyTorch") from None
-    place = contextlib.nullcontext(sys.argv[7]) if len(sys.argv) > 7 \
-        else tempfile.TemporaryDirectory(prefix="tscope-hosts-")
-    with place as folder:
-        if AGAIN and CASE in SEEN_LIVE:
-            raise NoResult("this case judges a job that runs")
-        begun = time.monotonic()
-        CASES[CASE](folder)
-        print(f"{CASE}: took {time.monotonic() - begun:.1f} s")
-
-
-main()
+        main(CASES, check, judge, prepare)
+    finally:
+        print_clocks()

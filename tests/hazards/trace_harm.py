@@ -1,38 +1,38 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What happens to the trace file never harms the job: trace_harm.py LIBTSCOPE PROGRAMS [CASE].
+"""What happens to the trace file never harms the job:
+
+    trace_harm.py --build BUILD [CASE...]
+    trace_harm.py --list
 
 Each case runs a program that launches for 1.2 s, on a file system of its own, and does something to its trace
-meanwhile; several cases run at once, since they mostly wait. The program's output and exit status must be those of a run without the preload, with at most one line on
-stderr. File systems are made in files, which needs root; a case that cannot be made is skipped with the reason.
+meanwhile; several cases run at once, since they mostly wait. The program's output and exit status must be those of a run
+without the preload, with at most one line on stderr. File systems are made in files, which needs root; a case that cannot be
+made is skipped with the reason.
 """
-import concurrent.futures
+import contextlib
 import ctypes
 import functools
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from observed import observed_environment  # noqa: E402
-from outcomes import SKIPPED, wait_until  # noqa: E402
+from outcomes import Skip, wait_until  # noqa: E402
 from read_trace import paths_under  # noqa: E402
+from repeated import main  # noqa: E402
 
-LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
-LAUNCHES, AT_ONCE = 120000, 4
+LIBRARY, PROGRAMS = "", ""
+LAUNCHES = 120000
 MEGABYTES = {"btrfs": 120, "xfs": 320, "ext4": 40, "tmpfs": 24}
 MUST_TELL = ("cut_to_nothing", "cut_in_the_middle", "removed", "server_reports_eio", "server_has_no_space",
              "server_has_forgotten_us")
 ALL = ("btrfs", "xfs", "ext4", "tmpfs")
 HARMS, FILE_SYSTEMS = {}, {}
-
-
-class CannotMake(Exception):
-    """Raised if a case cannot be made on this machine."""
 
 
 class TooLate(Exception):
@@ -51,9 +51,9 @@ def call(*command):
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise CannotMake(f"no {error.filename}") from error
+        raise Skip(f"no {error.filename}") from error
     if done.returncode:
-        raise CannotMake(f"{' '.join(command)}: {done.stderr.strip()}")
+        raise Skip(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
 class Mounted:
@@ -83,7 +83,7 @@ class Mounted:
 
         def served():
             if self.server.poll() is not None:
-                raise CannotMake(f"no file system in a process: {self.server.stderr.read().strip()}")
+                raise Skip(f"no file system in a process: {self.server.stderr.read().strip()}")
             return os.path.ismount(self.where)
         wait_until("the file system is there", served, each=0.01)
 
@@ -225,7 +225,7 @@ class Limited:
                 why = error
                 if os.path.isdir(self.folder):
                     os.rmdir(self.folder)
-        raise CannotMake(f"no control group for memory: {why}")
+        raise Skip(f"no control group for memory: {why}")
 
     def enter(self):
         with open(os.path.join(self.folder, "cgroup.procs"), "w", encoding="ascii") as file:
@@ -244,7 +244,8 @@ def without_preload(*arguments):
     return bare.returncode, bare_out
 
 
-def check(name, kind, scratch):
+def line_of_harm(name, kind, scratch):
+    """What the job said of it."""
     if name == memory_is_short.__name__:
         return memory_is_short(scratch)
     arguments = ["shapes"] if name == server_does_not_answer.__name__ else []
@@ -263,33 +264,24 @@ def check(name, kind, scratch):
         return lines[0] if lines else "no line"
 
 
-def passes(name, kind, times=5):
-    """None if the case could not be made."""
-    with tempfile.TemporaryDirectory(prefix="tscope-harm-") as scratch:
-        try:
-            print(f"{name} {kind}: {check(name, kind, scratch)}", flush=True)
-            return True
-        except CannotMake as why:
-            print(f"{name} {kind}: skipped, {why}", flush=True)
-            return None
-        except TooLate:
-            print(f"{name} {kind}: the job ended too early", flush=True)
-            return times > 1 and passes(name, kind, times - 1)
-        except (AssertionError, subprocess.TimeoutExpired) as error:
-            print(f"{name} {kind}: FAILED, {error}", flush=True)
-            return False
+def check(case, _, scratch):
+    name, kind = case.split("-")
+    for turn in "12345":
+        with contextlib.suppress(TooLate):
+            where = os.path.join(scratch, turn)
+            os.mkdir(where)
+            print(f"{case}: {line_of_harm(name, kind, where)}", flush=True)
+            return
+        print(f"{case}: the job ended too early", flush=True)
+    raise AssertionError("the job ended too early each time")
 
 
-def main():
-    cases = [(name, kind) for name, file_systems in FILE_SYSTEMS.items() for kind in file_systems
-             if not sys.argv[3:] or sys.argv[3] in f"{name} {kind}"]
+def prepare(build):
+    global LIBRARY, PROGRAMS  # pylint: disable=global-statement
+    LIBRARY, PROGRAMS = os.path.join(build, "preload", "libtscope.so"), os.path.join(build, "tests", "hazards")
     for arguments in ([], ["shapes"]):
         without_preload(*arguments)
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        passed = list(pool.map(lambda case: passes(*case), cases))
-    if False in passed:
-        sys.exit(f"failed: {[' '.join(case) for case, good in zip(cases, passed) if good is False]}")
-    sys.exit(0 if True in passed else SKIPPED)
 
 
-main()
+if __name__ == "__main__":
+    main([f"{name}-{kind}" for name, kinds in FILE_SYSTEMS.items() for kind in kinds], check, prepare=prepare, at_once=4)

@@ -5,6 +5,7 @@
 SHARED may contain recordings of other tools (SHARED/testdata); without it they are left out, with a message. The
 expected contents are the JSON report and the parameters of the traces.
 """
+import glob
 import json
 import os
 import random
@@ -211,10 +212,10 @@ class Scenarios(Page):
         names = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True).stdout
         for name in names.split():
             with self.subTest(name):
-                kept = os.path.join(self.folder, name)
                 # The scenario's own test checks whether its figures are right.
-                subprocess.run([sys.executable, script, "--build", build, "--keep", kept, name],
+                subprocess.run([sys.executable, script, "--build", build, "--keep", os.path.join(self.folder, "kept"), name],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+                kept, = glob.glob(os.path.join(self.folder, "kept", name + ".*"))
                 traces = os.path.join(kept, "traces")
                 self.check(name, [traces])
                 if name in self.PANELS:

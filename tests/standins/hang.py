@@ -3,10 +3,9 @@
 """Jobs on the stand-in cluster, under the shim, in which one rank does not do what the others do: what
 the report says while they hang, and after they were killed.
 
-    hang.py --build BUILD [--only NAME]
+    hang.py --build BUILD [--repeat N] [SCENARIO...]
+    hang.py --list
 """
-import argparse
-import concurrent.futures
 import os
 import sys
 import time
@@ -14,11 +13,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import json_of, json_so_far, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
-from repeated import passes  # noqa: E402
+from repeated import main  # noqa: E402
 from standin_job import RANKS, Job  # noqa: E402
 from summaries import report_on  # noqa: E402
-
-AT_ONCE = 4
 
 SLEEP, DIE, STOP, SKIP, HALF = "1", "2", "3", "4", "5"
 
@@ -152,18 +149,6 @@ def check_any(name, build, folder):
         check(name, build, folder)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--only")
-    options = parser.parse_args()
-    hanging = [name for name in [*JOBS, *STUCK] if options.only in (None, name)]
+if __name__ == "__main__":
     # a job that hangs only waits, so several can run at once
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        good = list(pool.map(lambda name: passes(name, check_any, options.build, "tscope-hang-"), hanging))
-    if options.only in (None, "healthy"):
-        good.append(passes("healthy", check_any, options.build, "tscope-hang-"))
-    return good.count(False)
-
-
-sys.exit(main())
+    main([*JOBS, *STUCK, "healthy"], check_any, at_once=4)

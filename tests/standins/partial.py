@@ -3,12 +3,11 @@
 """Runs on the stand-in cluster whose trace lacks some of the GPU's work, each for another reason.
 Whatever is missing, the report keeps its promises (promises.py) and says what is missing.
 
-    partial.py --build BUILD [--only NAME...] [--keep DIRECTORY]
+    partial.py --build BUILD [--repeat N] [--keep DIR] [CASE...]
 """
-import argparse
+import functools
 import json
 import os
-import shutil
 import sys
 import tempfile
 
@@ -17,6 +16,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from observed import run  # noqa: E402
 from promises import broken  # noqa: E402
 from read_trace import paths_under  # noqa: E402
+from repeated import main  # noqa: E402
 from standin_job import Job  # noqa: E402
 from summaries import report_on  # noqa: E402
 
@@ -32,8 +32,8 @@ def findings_of(report, name):
     return [f for f in report["findings"] if f["id"] == name]
 
 
-def whole(report):
-    """A run with a complete trace: its figures are those that the other runs are compared with."""
+def whole(report, truth=None):
+    """A run with a complete trace; returns the figures that the other runs are compared with."""
     overlap = report["overlap"]
     assert overlap["ranks"] == 4 and overlap["reason"] is None, overlap
     assert report["gpu_timeline"]["seen"] > 0.99 and report["kernels"]["seen"] > 0.99
@@ -205,7 +205,7 @@ def no_steps(report, truth):
 
 # options, environment, additional environment of rank 2, damage to the traces, check of the report
 CASES = {
-    "whole": ([], {}, {}, None, None),
+    "whole": ([], {}, {}, None, whole),
     "events": ([], {"TSCOPE_GPU": "events"}, {}, None, only_collectives),
     "host": ([], {"TSCOPE_GPU": "host"}, {}, None, host_only("TSCOPE_GPU=host", "Unset TSCOPE_GPU")),
     "one-connection": ([], {"TSCOPE_GPU": "events", "CUDA_DEVICE_MAX_CONNECTIONS": "1"}, {}, None,
@@ -257,7 +257,7 @@ def trace_of(job, rank):
 
 
 def run_case(build, folder, name):
-    options, env, env2, damage, check = CASES[name]
+    options, env, env2, damage, _ = CASES[name]
     job = start(build, folder, options, env, env2)
     finish(job, "--fault" in options)
     if damage == "remove":
@@ -272,43 +272,20 @@ def run_case(build, folder, name):
     document = report_on(tool, job.traces)
     wrong = broken(json.dumps(document), text)
     assert not wrong, "\n  ".join(["promises are broken:", *wrong])
-    return {**document, "text": text}, check
+    return {**document, "text": text}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--only", choices=sorted(CASES), nargs="+", default=CASES)
-    parser.add_argument("--keep", help="keep traces and reports in this folder")
-    options = parser.parse_args()
-    failed, truth = 0, None
-    for name in CASES:
-        if name not in options.only and not (name == "whole" and COMPARED & set(options.only)):
-            continue
-        folder = tempfile.mkdtemp(prefix="tscope-partial-")
-        if options.keep:
-            shutil.rmtree(folder)
-            folder = os.path.join(options.keep, name)
-            shutil.rmtree(folder, ignore_errors=True)
-            os.makedirs(folder)
-        try:
-            report, check = run_case(os.path.abspath(options.build), folder, name)
-            if name == "whole":
-                truth = whole(report)
-            elif check:
-                check(report, truth)
-            print(f"ok     {name}", flush=True)
-        except AssertionError as error:
-            failed += 1
-            where = error.__traceback__
-            while where.tb_next:
-                where = where.tb_next
-            print(f"FAILED {name}: line {where.tb_lineno}: {error}", flush=True)
-        finally:
-            if not options.keep:
-                shutil.rmtree(folder)
-    return failed
+@functools.cache
+def truth_of(build):
+    with tempfile.TemporaryDirectory(prefix="tscope-whole-") as folder:
+        return whole(run_case(build, folder, "whole"))
+
+
+def check(name, build, folder):
+    report, judge = run_case(build, folder, name), CASES[name][-1]
+    if judge:
+        judge(report, truth_of(build) if name in COMPARED else None)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(CASES, check)

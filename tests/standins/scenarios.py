@@ -3,25 +3,24 @@
 """Runs a scenario on the stand-in cluster under the shim, and compares the report with the truth that
 the simulator logged.
 
-    scenarios.py --build BUILD NAME [--keep DIRECTORY]
+    scenarios.py --build BUILD [--repeat N] [--keep DIR] [SCENARIO...]
     scenarios.py --list
 
 Every figure must be right within 3 % or 100 us per step, whichever is larger; communication by kernels
 of other libraries than NCCL within 1 %, or 20 us.
 """
-import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from statistics import median
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from observed import EMULATOR, clean_environment, observed_environment  # noqa: E402
+from outcomes import expect  # noqa: E402
 from promises import broken  # noqa: E402
+from repeated import main  # noqa: E402
 from summaries import report_on  # noqa: E402
 from truth import Truth  # noqa: E402
 
@@ -573,41 +572,24 @@ def compare_refusal(report):
     return wrong
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--keep", help="keep logs, traces and report in this folder")
-    parser.add_argument("name", nargs="?", choices=sorted(SCENARIOS))
-    args = parser.parse_args()
-    if args.list or not args.name:
-        print("\n".join(SCENARIOS))
-        return 0
-    scenario = SCENARIOS[args.name]
-    directory = args.keep or tempfile.mkdtemp(prefix="tscope-scenario-")
-    os.makedirs(directory, exist_ok=True)
-    try:
-        build = os.path.abspath(args.build)
-        made, truth = run(scenario, build, directory)
-        if scenario.get("refused"):
-            wrong = compare_refusal(made)
-        elif scenario.get("timing") == "events":
-            wrong = compare_events(made, truth, scenario)
-        elif scenario.get("timing") == "host":
-            wrong = compare_host(made)
-        elif scenario.get("timing") == "duty":
-            wrong = compare_duty(made, truth)
-        else:
-            wrong = compare(made, truth, scenario)
-        wrong += broken_promises(build, directory, made)
-        if scenario.get("ahead"):
-            wrong += compare_ahead(build, directory, made, truth)
-    finally:
-        if not args.keep:
-            shutil.rmtree(directory)
-    print("as it was" if not wrong else f"{wrong} figure(s) wrong")
-    return 1 if wrong else 0
+def check(name, build, directory):
+    scenario = SCENARIOS[name]
+    made, truth = run(scenario, build, directory)
+    if scenario.get("refused"):
+        wrong = compare_refusal(made)
+    elif scenario.get("timing") == "events":
+        wrong = compare_events(made, truth, scenario)
+    elif scenario.get("timing") == "host":
+        wrong = compare_host(made)
+    elif scenario.get("timing") == "duty":
+        wrong = compare_duty(made, truth)
+    else:
+        wrong = compare(made, truth, scenario)
+    wrong += broken_promises(build, directory, made)
+    if scenario.get("ahead"):
+        wrong += compare_ahead(build, directory, made, truth)
+    expect(not wrong, f"{wrong} figure(s) wrong")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(SCENARIOS, check)

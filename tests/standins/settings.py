@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every setting of env.def has its documented effect: settings.py --build BUILD [--list | VARIABLE].
+"""Every setting of env.def has its documented effect: settings.py --build BUILD [--list | VARIABLE...].
 
 Each setting has a function with its name here, which runs a program with and without the setting and
 checks the trace. A setting without a function is an error.
 """
-import argparse
 import os
 import re
 import subprocess
@@ -19,6 +18,7 @@ import observed  # noqa: E402
 import read_trace  # noqa: E402
 from mounts import mount_small  # noqa: E402
 from outcomes import expect  # noqa: E402
+from repeated import main  # noqa: E402
 
 CLOCKS = read_trace.ENUMS["GPU_CLOCKS"]
 LOSSES = read_trace.ENUMS["LOSSES"]
@@ -264,23 +264,12 @@ def tscope_command():
         expect(bool(trace.info("COMMAND")) == (value == "on"), value)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("variables", nargs="*")
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(variables()))
-        return
+def prepare(build):
     global BUILD  # pylint: disable=global-statement
-    BUILD = os.path.realpath(arguments.build)
+    BUILD = build
     missing, unknown = set(variables()) - set(CHECKS), set(CHECKS) - set(variables())
     expect(not missing and not unknown, "without a test:", missing, "no settings:", unknown)
-    for variable in arguments.variables or variables():
-        CHECKS[variable]()
-        print(f"{variable}: does what it says")
 
 
 if __name__ == "__main__":
-    main()
+    main(variables(), lambda name, *_: CHECKS[name](), prepare=prepare)

@@ -142,4 +142,4 @@ def judge_place(scenario, document, text):
 
 
 if __name__ == "__main__":
-    main(SCENARIOS, check, "torch-end-")
+    main(SCENARIOS, check)

@@ -104,4 +104,4 @@ def check(name, build, folder):
 
 
 if __name__ == "__main__":
-    main(SCENARIOS, check, "torch-slow-")
+    main(SCENARIOS, check)

@@ -7,25 +7,23 @@ it takes, within 20 % of what the job itself measured? Where ranks are slow by t
     slow_shapes.py --build BUILD --again DIR [SHAPE...]
     slow_shapes.py --list
 
-writes a line for each run, and at the end a table (docs/validation/slow-lines.md). One process imports PyTorch and forks
-the ranks of each job, so a run takes little more than its steps. --keep keeps the traces of each run and what its ranks
-measured, with the load of the machine; --again judges those that were kept with the report of another build.
+writes a line for each run, and how often each shape was right (docs/validation/slow-lines.md). One process imports PyTorch
+and forks the ranks of each job, so a run takes little more than its steps. --keep keeps the traces of each run and what its
+ranks measured, with the load of the machine; --again judges those that were kept with the report of another build.
 """
-import argparse
 import contextlib
 import json
 import os
 import re
-import shutil
 import statistics
 import sys
-import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from marks import place_of  # noqa: E402
 from observed import json_of, observed_environment  # noqa: E402
+from outcomes import Skip, expect  # noqa: E402
+from repeated import main  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
 
 JOBS = [os.path.join(HERE, "jobs", name) for name in ("slow_shapes_job.py", "slow_calls_job.py", "slow_module.py")]
@@ -304,76 +302,35 @@ def judge(name, document, folder):
     return None, said
 
 
-def run(name, build, keep):
-    folder = tempfile.mkdtemp(prefix=f"{name}.", dir=keep)
-    try:
-        began = time.time()
-        statuses = fork_ranks(name, folder)
-        load = os.getloadavg()[0]
-        with open(os.path.join(folder, "run.json"), "w", encoding="utf-8") as file:
-            json.dump({"name": name, "statuses": statuses, "load": load}, file)
-        wrong, said = (f"job failed {statuses}", "") if any(statuses) else judge(name, findings_of(build, folder), folder)
-        print(f"{name}: {wrong or 'right'} ({time.time() - began:.1f} s, load {load:.0f}, {os.path.basename(folder)}) {said}", flush=True)
-        return wrong, said
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
+def judge_run(name, build, folder):
+    path = os.path.join(folder, "run.json")
+    if not os.path.exists(path):
+        raise Skip(f"{folder} was cut short")
+    with open(path, encoding="utf-8") as file:
+        ran = json.load(file)
+    expect(not any(ran["statuses"]), f"job failed {ran['statuses']}")
+    wrong, said = judge(name, findings_of(build, folder), folder)
+    print(f"{name}: {wrong or 'right'} (load {ran['load']:.0f}, {os.path.basename(folder)}) {said}", flush=True)
+    expect(not wrong, wrong)
 
 
-def judge_again(build, keep, names):
-    """Results of the runs that were kept, by shape."""
-    results = {}
-    for entry in sorted(os.listdir(keep)):
-        folder = os.path.join(keep, entry)
-        if not os.path.exists(os.path.join(folder, "run.json")):
-            continue  # cut short
-        with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
-            kept = json.load(file)
-        name = kept["name"]
-        if names and name not in names:
-            continue
-        wrong, said = (f"job failed {kept['statuses']}", "") if any(kept["statuses"]) else judge(name, findings_of(build, folder), folder)
-        print(f"{name}: {wrong or 'right'} (load {kept['load']:.0f}, {entry}) {said}", flush=True)
-        results.setdefault(name, []).append((wrong, said))
-    return results
+def check(name, build, folder):
+    statuses = fork_ranks(name, folder)
+    with open(os.path.join(folder, "run.json"), "w", encoding="utf-8") as file:
+        json.dump({"statuses": statuses, "load": os.getloadavg()[0]}, file)
+    judge_run(name, build, folder)
 
 
-def print_table(results):
-    for name, of_shape in results.items():
-        right = sum(wrong is None for wrong, _ in of_shape)
-        said = next((said for wrong, said in of_shape if wrong is None), "")
-        print(f"| {name} | {right} of {len(of_shape)} | {said} |")
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--build")
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--keep")
-    parser.add_argument("--again")
-    parser.add_argument("shapes", nargs="*")
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(SHAPES))
-        return
-    build = os.path.realpath(arguments.build)
-    if arguments.again:
-        print_table(judge_again(build, arguments.again, arguments.shapes))
-        return
+def prepare(build):
+    """Goes on under the shim, and imports PyTorch once, for all ranks."""
     if "libtscope" not in os.environ.get("LD_PRELOAD", ""):
         python = python_or_skip()
         os.execve(python, [python, *sys.argv], observed_environment(
             os.path.join(build, "preload", "libtscope.so"), None, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo",
             TSCOPE_RUN="shapes"))
     sys.path.append(os.path.join(HERE, "jobs"))
-    import slow_calls_job  # once, for all ranks
-    results = {name: [] for name in arguments.shapes or SHAPES}
-    for name, of_shape in results.items():
-        of_shape.extend(run(name, build, arguments.keep) for _ in range(arguments.repeat))
-    print_table(results)
-    sys.exit(any(wrong for of_shape in results.values() for wrong, _ in of_shape))
+    import slow_calls_job
 
 
 if __name__ == "__main__":
-    main()
+    main(SHAPES, check, judge_run, prepare)

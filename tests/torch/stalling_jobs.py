@@ -171,4 +171,4 @@ def check(name, build, folder):
 
 
 if __name__ == "__main__":
-    main(SCENARIOS, check, "torch-stall-")
+    main(SCENARIOS, check)
