@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 
+from control_groups import ControlGroup
 from outcomes import Skip
 
 
@@ -18,42 +19,6 @@ def command(*arguments):
     if done.returncode:
         raise Skip(f"{' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
-
-
-def write(path, text):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-class Quota:
-    """A control group whose cores can be limited; of version 1 or 2, whichever has the controller."""
-
-    def __init__(self, name):
-        self.is_first = os.path.isdir("/sys/fs/cgroup/cpu")
-        self.folder = f"/sys/fs/cgroup/cpu/{name}" if self.is_first else f"/sys/fs/cgroup/{name}"
-        try:
-            os.mkdir(self.folder)
-            self.limit(64)
-        except OSError as reason:
-            raise Skip(f"no control group with a quota: {reason}") from reason
-
-    def limit(self, cores):
-        limits = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100000))} if self.is_first \
-            else {"cpu.max": f"{int(cores * 100000)} 100000"}
-        for limit, value in limits.items():
-            write(os.path.join(self.folder, limit), value)
-
-    def enter(self):
-        """In a child, before it executes its program."""
-        write(os.path.join(self.folder, "cgroup.procs"), str(os.getpid()))
-
-    def remove(self):
-        for _ in range(100):
-            try:
-                os.rmdir(self.folder)
-                return
-            except OSError:
-                time.sleep(0.1)
 
 
 class Hosts:
@@ -129,7 +94,7 @@ class Hosts:
 
     def group_cores(self, number):
         """What is started on the host from now on can be limited."""
-        self.quotas[number] = Quota(f"{self.prefix}h{number}")
+        self.quotas[number] = ControlGroup("cpu", 64)
 
     def limit_cores(self, number, cores):
         self.quotas[number].limit(cores)

@@ -21,6 +21,7 @@ import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from control_groups import ControlGroup  # noqa: E402
 from observed import observed_environment  # noqa: E402
 from outcomes import Skip, wait_until  # noqa: E402
 from read_trace import paths_under  # noqa: E402
@@ -183,7 +184,7 @@ def server_does_not_answer(trace):
 @harm("tmpfs")
 def memory_is_short(scratch):
     """What is on tmpfs counts for the group of the job, in which the kernel kills when nothing is left."""
-    group = Limited(32)
+    group = ControlGroup("memory", 32 << 20)
     with Mounted("tmpfs", scratch) as where:
         subprocess.run(["mount", "-o", "remount,size=1g", where], check=True)
         job = start(os.path.join(where, "traces"), "plain", "3000000", enter=group.enter)
@@ -208,31 +209,6 @@ def wait_for_trace(directory, job):
     time.sleep(0.3)  # so that pages went to the file
     sync(os.path.dirname(found[0]))
     return found[0]
-
-
-class Limited:
-    """A control group with little memory; processes that are started inside are in it."""
-
-    def __init__(self, megabytes):
-        for parent, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-            self.folder = os.path.join(parent, f"tscope-harm-{os.getpid()}")
-            try:
-                os.mkdir(self.folder)
-                with open(os.path.join(self.folder, limit), "w", encoding="ascii") as file:
-                    file.write(str(megabytes << 20))
-                return
-            except OSError as error:
-                why = error
-                if os.path.isdir(self.folder):
-                    os.rmdir(self.folder)
-        raise Skip(f"no control group for memory: {why}")
-
-    def enter(self):
-        with open(os.path.join(self.folder, "cgroup.procs"), "w", encoding="ascii") as file:
-            file.write(str(os.getpid()))
-
-    def remove(self):
-        os.rmdir(self.folder)
 
 
 @functools.lru_cache

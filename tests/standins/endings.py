@@ -13,8 +13,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from control_groups import ControlGroup  # noqa: E402
 from observed import json_of, observed_environment, run  # noqa: E402
-from outcomes import Skip, wait_until  # noqa: E402
+from outcomes import wait_until  # noqa: E402
 from repeated import main  # noqa: E402
 from standin_job import Job  # noqa: E402
 from summaries import report_on  # noqa: E402
@@ -53,58 +54,18 @@ def environment(build, folder):
     return observed_environment(os.path.join(build, "preload", "libtscope.so"), os.path.join(folder, "traces"), TSCOPE_RUN="end")
 
 
-def memory_controller():
-    """The folder for cgroups with a memory limit and the name of the limit's file, of cgroups version 2 or 1."""
-    try:
-        with open("/sys/fs/cgroup/cgroup.controllers", encoding="utf-8") as file:
-            if "memory" in file.read().split():
-                return "/sys/fs/cgroup", "memory.max"
-    except OSError:
-        if os.path.exists("/sys/fs/cgroup/memory/memory.oom_control"):
-            return "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
-    raise Skip("cgroups here have no memory controller")
-
-
-def cgroup(name):
-    """Creates a cgroup with little memory; skips the test where that is not possible."""
-    top, limit = memory_controller()
-    path = os.path.join(top, name)
-    try:
-        os.mkdir(path)
-        with open(os.path.join(path, limit), "w", encoding="utf-8") as file:
-            file.write(str(MEMORY_LIMIT))
-    except OSError as error:
-        if os.path.isdir(path):
-            os.rmdir(path)
-        raise Skip(f"no cgroup with a limit can be made: {error}") from error
-    return path
-
-
-def kernel_kills(group):
-    for name in ("memory.events", "memory.oom_control"):
-        if os.path.exists(os.path.join(group, name)):
-            with open(os.path.join(group, name), encoding="utf-8") as file:
-                return int(dict(line.split() for line in file)["oom_kill"])
-    raise AssertionError("a cgroup without a count of kills")
-
-
 def run_with_launcher(build, folder, command, scenario):
     """The training program starts its ranks, waits for them and ends those that are left. Returns how
     many processes the kernel killed because of the cgroup's memory limit."""
     prefix = ["timeout", "-s", "TERM", "8"] if scenario.get("timeout") else []
-    group = cgroup(f"tscope-endings-{os.getpid()}") if scenario.get("cgroup") else None
-
-    def join():
-        if group:
-            with open(os.path.join(group, "cgroup.procs"), "w", encoding="utf-8") as file:
-                file.write(str(os.getpid()))
+    group = ControlGroup("memory", MEMORY_LIMIT) if scenario.get("cgroup") else None
     try:
         subprocess.run([*prefix, *command], env=environment(build, folder), check=False, timeout=100,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=join)
-        return kernel_kills(group) if group else 0
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=group and group.enter)
+        return group.kernel_kills() if group else 0
     finally:
         if group:
-            os.rmdir(group)
+            group.remove()
 
 
 def signal_in_one_moment(group, *numbers):

@@ -3,18 +3,18 @@
 """PyTorch jobs over gloo whose ranks wait for each other's messages in a circle: the report names all of them, for whom
 each waits, and their lines.
 
-    circles.py LIBTSCOPE TSCOPE-REPORT [JOB...]
+    circles.py --build BUILD [JOB...]
 """
 import json
 import os
 import signal
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import read_trace  # noqa: E402
 from marks import place_of  # noqa: E402
 from outcomes import wait_until  # noqa: E402
+from repeated import main  # noqa: E402
 from training import HERE, Job, expect, python_or_skip, report_on  # noqa: E402
 
 # Ranks, marks of the lines in circle_rank.py, and for whom each rank of the circle waits. The third rank of the last
@@ -27,7 +27,8 @@ JOBS = {"sends": (4, ["the first half's", "the second half's"], [2, 3, 0, 1]),
         "recv-and-reduce": (3, ["the receive of one", "the all_reduce of the others"], [1, 0])}
 
 
-def run_until_stalled(job, name, ranks):
+def run_until_stalled(job, name):
+    ranks = JOBS[name][0]
     process = job.start("circle_rank.py", [name], ranks)
 
     def all_stall():
@@ -40,7 +41,7 @@ def run_until_stalled(job, name, ranks):
         process.communicate()
 
 
-def check(name, document):
+def judge(name, document):
     _, marks, waits_for = JOBS[name]
     circle = list(range(len(waits_for)))
     suspects = {suspect["rank"]: suspect for suspect in document["collective_check"]["suspects"]}
@@ -57,18 +58,12 @@ def check(name, document):
     expect("CUPTI" not in said and "all ranks are at the same place" not in said.lower(), f"{name}: {said}")
 
 
-def main():
-    library, report = sys.argv[1:3]
-    python = python_or_skip()
-    for name in sys.argv[3:] or JOBS:
-        ranks = JOBS[name][0]
-        with tempfile.TemporaryDirectory(prefix="torch-circles-") as scratch:
-            job = Job(python, library, scratch, name)
-            job.environment["TSCOPE_STALL"] = "3"
-            run_until_stalled(job, name, ranks)
-            check(name, report_on(report, job.directory))
-    return 0
+def check(name, build, folder):
+    job = Job(python_or_skip(), os.path.join(build, "preload", "libtscope.so"), folder, name)
+    job.environment["TSCOPE_STALL"] = "3"
+    run_until_stalled(job, name)
+    judge(name, report_on(os.path.join(build, "analyzer", "tscope-report"), job.directory))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(JOBS, check)

@@ -6,6 +6,7 @@ job was killed.
     stalling_jobs.py --build BUILD [--repeat N] [SCENARIO...]
     stalling_jobs.py --list
 """
+import contextlib
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import read_trace  # noqa: E402
 from marks import line_of, place_of  # noqa: E402
 from outcomes import expect, wait_until  # noqa: E402
 from repeated import main  # noqa: E402
+from standin_job import Job  # noqa: E402
 from summaries import report_on  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
 
@@ -70,48 +72,32 @@ def is_seen_by_peers(folder):
     return any(chr(peer.tag) in "Tt" for trace in read_trace.read_all(folder) for peer in trace.records["PeerState"])
 
 
-def end(ranks, how):
-    """Sends SIGKILL to all at once, because if one dies alone, its peers get errors and do not hang any more. Sends
-    another signal to one after the other, like launchers."""
-    if how == signal.SIGKILL:
-        os.killpg(ranks[0].pid, how)
-    for rank in ranks:
-        rank.send_signal(how)
-    for rank in ranks:
-        try:
-            rank.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            rank.kill()
-            rank.wait()
-
-
-def begin_rank(group):
-    os.setpgid(0, group)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # processes that a shell starts in the background ignore it
+def end(job, how):
+    """Other signals than SIGKILL go to one after the other, as from launchers."""
+    if how != signal.SIGKILL:
+        job.send(how)
+        for rank in job.ranks:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                rank.wait(timeout=10)
+    job.end()
 
 
 def run(scenario, build, folder, look, how=signal.SIGKILL, silent=frozenset()):
     """Starts the ranks, waits until all except those in `silent` have recorded that they stall, calls `look`, and
     kills them."""
-    traces = os.path.join(folder, "traces")
-    env = observed.observed_environment(os.path.join(build, "preload", "libtscope.so"), traces, TSCOPE_RUN="end",
-                                        OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", TSCOPE_STALL=str(STALL_S),
-                                        WORLD_SIZE=str(RANKS))
-    command = [python_or_skip(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")]
-    ranks = []
-    for r in range(RANKS):
-        ranks.append(subprocess.Popen(
-            command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, preexec_fn=lambda: begin_rank(ranks[0].pid if ranks else 0)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it starts in the background ignore it
+    job = Job(build, folder, command=[python_or_skip(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")], run="end",
+              ranks=RANKS, together=True, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", TSCOPE_STALL=str(STALL_S))
+    traces = job.traces
 
     def all_stall():
-        expect(all(rank.poll() is None for rank in ranks), "a rank has ended")
+        expect(all(rank.poll() is None for rank in job.ranks), "a rank has ended")
         return len(stalled(traces) - silent) == RANKS - len(silent) and (not silent or is_seen_by_peers(traces))
     try:
         wait_until("all ranks stall", all_stall, each=0.5)
-        look(traces, ranks)
+        look(traces)
     finally:
-        end(ranks, how)
+        end(job, how)
     return traces
 
 
@@ -147,7 +133,7 @@ def check(name, build, folder):
     expected = SCENARIOS[name]
     said = []
 
-    def look(traces, _):
+    def look(traces):
         """tscope-stacks, while the job stalls."""
         program = os.path.join(build, "analyzer", "tscope-stacks")
         said.append(subprocess.run([program, traces], capture_output=True, check=False, text=True).stdout)

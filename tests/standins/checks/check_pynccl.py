@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A job that loads NCCL, the CUDA runtime and cuBLAS by name with ctypes: its trace compared with what
-the stand-ins ran: check_pynccl.py LIBTSCOPE REPORT NCCL. Each collective, copy, fill, GEMM and kernel
+the stand-ins ran: check_pynccl.py BUILD NCCL. Each collective, copy, fill, GEMM and kernel
 is in the trace once. Calls of a second copy of NCCL are not, and the report says so.
 """
 import collections
@@ -14,28 +14,25 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tools"))
 import read_trace  # noqa: E402
-from observed import json_of, observed_environment  # noqa: E402
+from observed import json_of  # noqa: E402
 from outcomes import expect  # noqa: E402
+from standin_job import Job  # noqa: E402
 from truth import Truth  # noqa: E402
 
+BUILD, NCCL = sys.argv[1:]
 OPS = read_trace.ENUMS["OPS"]
 RANKS, STEPS, GEMMS = 2, 5, 10
 NAMES = {"all_reduce": "ALLREDUCE", "broadcast": "BROADCAST", "send": "SEND", "recv": "RECV"}
 
 
-def run(directory, *arguments, library=None, **more):
+def run(directory, *arguments, **more):
     """The output of each rank, and the truth of the run."""
     log = os.path.join(directory, "log")
     os.makedirs(log)
-    env = observed_environment(library, os.path.join(directory, "traces"), TSCOPE_RUN="pynccl", WORLD_SIZE=str(RANKS),
-                               STANDIN_LOG=log, **more)
-    ranks = [subprocess.Popen([sys.executable, os.path.join(HERE, "pynccl.py"), directory,
-                               *arguments],
-                              env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-             for rank in range(RANKS)]
-    printed = [rank.communicate(timeout=60) for rank in ranks]
-    expect(all(rank.returncode == 0 for rank in ranks), printed)
+    job = Job(BUILD, directory, *arguments, command=[sys.executable, os.path.join(HERE, "pynccl.py"), directory], run="pynccl",
+              ranks=RANKS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, STANDIN_LOG=log, **more)
+    printed = [rank.communicate(timeout=60) for rank in job.ranks]
+    expect(all(rank.returncode == 0 for rank in job.ranks), printed)
     return printed, Truth(log).ranks
 
 
@@ -64,28 +61,28 @@ def check_rank(trace, rank):
     return comm.identity
 
 
-def look_up_coverage(report, directory):
+def look_up_coverage(directory):
     """The report's entry about functions found by name."""
-    return json_of(report, os.path.join(directory, "traces", "pynccl"))["quality"]["coverage"]["functions found by name"]
+    return json_of(os.path.join(BUILD, "analyzer", "tscope-report"),
+                   os.path.join(directory, "traces", "pynccl"))["quality"]["coverage"]["functions found by name"]
 
 
 def main():
-    library, report, nccl = sys.argv[1:4]
     with tempfile.TemporaryDirectory(prefix="standin-pynccl-") as directory:
-        bare, _ = run(os.path.join(directory, "bare"))
-        printed, ranks = run(os.path.join(directory, "shimmed"), library=library)
+        bare, _ = run(os.path.join(directory, "bare"), LD_PRELOAD="")
+        printed, ranks = run(os.path.join(directory, "shimmed"))
         expect(printed == bare, f"the job is the same: {printed}, {bare}")
         traces = read_trace.read_all(os.path.join(directory, "shimmed", "traces"))
         expect(len(traces) == RANKS, traces)
         identities = {check_rank(trace, rank) for trace, rank in zip(traces, ranks)}
         expect(len(identities) == 1, "all ranks name the communicator alike")
-        expect(look_up_coverage(report, os.path.join(directory, "shimmed"))["share"] == 1, "all are seen")
-        printed, _ = run(os.path.join(directory, "off"), library=library, TSCOPE_LOOKUPS="off")
+        expect(look_up_coverage(os.path.join(directory, "shimmed"))["share"] == 1, "all are seen")
+        printed, _ = run(os.path.join(directory, "off"), TSCOPE_LOOKUPS="off")
         expect(printed == bare, f"the job is the same: {printed}")
-        other = shutil.copy(nccl, os.path.join(directory, "libnccl-other.so.2"))
-        printed, _ = run(os.path.join(directory, "two"), other, library=library)
+        other = shutil.copy(NCCL, os.path.join(directory, "libnccl-other.so.2"))
+        printed, _ = run(os.path.join(directory, "two"), other)
         expect(printed == bare, f"the job is the same: {printed}")
-        found = look_up_coverage(report, os.path.join(directory, "two"))
+        found = look_up_coverage(os.path.join(directory, "two"))
         seen = round(found["share"] / (1 - found["share"]))
         expect(seen >= 14 and found["note"].endswith(f"NOT SEEN, such as ncclAllReduce of {other}"),
                found)
