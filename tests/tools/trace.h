@@ -25,11 +25,15 @@ struct trace {
   u32 chunks; /* whole chunks in the file */
 };
 
-/* One record in the mapped file, its chunk and its time. */
+/* One record in the mapped file, its chunk and its time; a zeroed one is before the first. */
 struct trace_record {
   const struct tscope_record *record;
   const struct tscope_chunk_header *chunk;
-  u64 time; /* absolute, in the chunk's clock units */
+  u64 time;        /* absolute, in the chunk's clock units */
+  u64 base;        /* the origin of times from here on */
+  u64 in_chunk;    /* how many there are up to this one */
+  u32 number;      /* of the chunk */
+  bool unreadable; /* the walk ended at a chunk that is not valid */
 };
 
 /* False if the file is not a readable trace; prints the reason to stderr. */
@@ -78,47 +82,63 @@ static inline u64 trace_all_lost(const struct trace *trace) {
   return lost;
 }
 
-/* Calls `each` for every committed record of one chunk, TIME records included. Returns the number
- * of records, or -1 if the chunk is not valid. */
-static inline long trace_walk_chunk(const struct trace *trace, u32 number,
-                                    void (*each)(const struct trace_record *, void *), void *more) {
-  const struct tscope_chunk_header *chunk = trace_chunk(trace, number);
-  if (chunk->magic == 0)
-    return 0;
-  u64 committed = chunk->committed, end = committed & UINT32_MAX;
-  if (chunk->magic != TSCOPE_CHUNK_MAGIC || chunk->header_bytes + end > trace->header->chunk_bytes)
-    return -1;
-  struct trace_record at = {.chunk = chunk};
-  u64 base = chunk->base;
-  long records = 0;
-  for (u64 offset = 0; offset < end; records++) {
-    at.record = (const void *)((const u8 *)chunk + chunk->header_bytes + offset);
-    u64 bytes = 8 * (u64)at.record->words;
-    if (bytes == 0 || offset + bytes > end)
-      return -1;
-    if (at.record->type == TSCOPE_REC_TIME)
-      base = ((const struct tscope_time_record *)(const void *)at.record)->base;
-    at.time = base + at.record->time;
-    if (each)
-      each(&at, more);
-    offset += bytes;
-  }
-  return (u64)records == committed >> 32 ? records : -1;
+static inline bool trace_is_valid(const struct trace *trace,
+                                  const struct tscope_chunk_header *chunk) {
+  return chunk->magic == TSCOPE_CHUNK_MAGIC &&
+         chunk->header_bytes + (chunk->committed & UINT32_MAX) <= trace->header->chunk_bytes;
 }
 
-/* The same for all chunks, in file order. Returns the number of records, or -1. */
+/* Moves to the next committed record, TIME records included, in the order of the file. False behind
+ * the last one, and at a chunk that is not valid. */
+static inline bool trace_next(const struct trace *trace, struct trace_record *at) {
+  for (; at->number < trace->chunks; at->number++, at->record = NULL) {
+    const struct tscope_chunk_header *chunk = at->chunk = trace_chunk(trace, at->number);
+    if (chunk->magic == 0)
+      continue;
+    u64 committed = chunk->committed, end = committed & UINT32_MAX;
+    const u8 *first = (const u8 *)chunk + chunk->header_bytes, *next = first;
+    if (at->record) {
+      next = (const u8 *)at->record + 8 * (u64)at->record->words;
+    } else {
+      at->base = chunk->base;
+      at->in_chunk = 0;
+    }
+    i64 left = (i64)end - (next - first);
+    bool valid = trace_is_valid(trace, chunk);
+    if (valid && left == 0 && at->in_chunk == committed >> 32)
+      continue;
+    at->record = (const void *)next;
+    if (!valid || left <= 0 || at->record->words == 0 || 8 * (i64)at->record->words > left) {
+      fprintf(stderr, "chunk %u cannot be read\n", at->number);
+      at->unreadable = true;
+      return false;
+    }
+    if (at->record->type == TSCOPE_REC_TIME)
+      at->base = ((const struct tscope_time_record *)(const void *)next)->base;
+    at->time = at->base + at->record->time;
+    at->in_chunk++;
+    return true;
+  }
+  return false;
+}
+
+/* The next one of a type. */
+static inline bool trace_next_of(const struct trace *trace, struct trace_record *at, u8 type) {
+  while (trace_next(trace, at))
+    if (at->record->type == type)
+      return true;
+  return false;
+}
+
+/* Calls `each` for every record. Returns their number, or -1. */
 static inline long trace_walk(const struct trace *trace,
                               void (*each)(const struct trace_record *, void *), void *more) {
-  long total = 0;
-  for (u32 i = 0; i < trace->chunks; i++) {
-    long records = trace_walk_chunk(trace, i, each, more);
-    if (records < 0) {
-      fprintf(stderr, "chunk %u cannot be read\n", i);
-      return -1;
-    }
-    total += records;
-  }
-  return total;
+  long records = 0;
+  struct trace_record at = {0};
+  for (; trace_next(trace, &at); records++)
+    if (each)
+      each(&at, more);
+  return at.unreadable ? -1 : records;
 }
 
 /* The text of string `number`, "" if it is not in the trace. Valid until trace_close(); not
@@ -129,19 +149,13 @@ struct trace_text {
   const char *text;
 };
 
-static inline void trace_match_string(const struct trace_record *at, void *more) {
-  struct trace_text *wanted = more;
-  const struct tscope_string_record *string = (const void *)at->record;
-  if (string->header.type != TSCOPE_REC_STRING || string->string != wanted->number)
-    return;
-  wanted->text = (const char *)(string + 1);
-  wanted->bytes = string->bytes;
-}
-
 static inline struct trace_text trace_string(const struct trace *trace, u32 number) {
-  struct trace_text text = {.number = number, .text = ""};
-  trace_walk(trace, trace_match_string, &text);
-  return text;
+  for (struct trace_record at = {0}; trace_next_of(trace, &at, TSCOPE_REC_STRING);) {
+    const struct tscope_string_record *string = (const void *)at.record;
+    if (string->string == number)
+      return (struct trace_text){number, string->bytes, (const char *)(string + 1)};
+  }
+  return (struct trace_text){.number = number, .text = ""};
 }
 
 /* Finds the traces in the run folders of `directory`. Returns their number, and the first `most`

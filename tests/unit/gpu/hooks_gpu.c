@@ -84,8 +84,8 @@ static void spans_are_in_nanoseconds_of_clock_monotonic(void **state) {
   deliver();
   int64_t after = standin_now_ns();
   struct trace trace = trace_read();
-  struct trace_cursor at = {0}, last = {0};
-  while (trace_next(&trace, &at, TSCOPE_REC_GPU_KERNEL))
+  struct trace_record at = {0}, last = {0};
+  while (trace_next_of(&trace, &at, TSCOPE_REC_GPU_KERNEL))
     last = at;
   assert_int_equal(last.chunk->clock, TSCOPE_CLOCK_MONOTONIC);
   assert_in_range(last.base + last.record->time, before - CLOCK_ERROR_NS,

@@ -128,10 +128,10 @@ static void work_a_client_abandons_is_not_recorded(void **state) {
 /* The start of the latest kernel, on CLOCK_MONOTONIC. */
 static u64 last_kernel_ns(void) {
   struct trace trace = trace_read();
-  struct trace_cursor at = {0};
+  struct trace_record at = {0};
   u64 latest = 0;
-  while (trace_next(&trace, &at, TSCOPE_REC_GPU_KERNEL))
-    latest = at.base + at.record->time > latest ? at.base + at.record->time : latest;
+  while (trace_next_of(&trace, &at, TSCOPE_REC_GPU_KERNEL))
+    latest = at.time > latest ? at.time : latest;
   trace_close(&trace);
   return latest;
 }

@@ -53,8 +53,8 @@ static void a_pair_gives_start_and_duration(void **state) {
   deliver();
   int64_t to = standin_now_ns();
   struct trace trace = trace_read();
-  struct trace_cursor at = {0}, last = {0};
-  while (trace_next(&trace, &at, TSCOPE_REC_COLLECTIVE_RUN))
+  struct trace_record at = {0}, last = {0};
+  while (trace_next_of(&trace, &at, TSCOPE_REC_COLLECTIVE_RUN))
     last = at;
   assert_non_null(last.record);
   const struct tscope_collective_run_record *run = (const void *)last.record;
@@ -143,7 +143,7 @@ static void all_gemms_of_a_model_are_picked_in_turn(void **state) {
   }
   deliver();
   struct trace trace = trace_read();
-  for (struct trace_cursor at = {0}; trace_next(&trace, &at, TSCOPE_REC_GEMM);) {
+  for (struct trace_record at = {0}; trace_next_of(&trace, &at, TSCOPE_REC_GEMM);) {
     const struct tscope_gemm_record *gemm = (const void *)at.record;
     if (!gemm->timed || gemm->n != 8 || gemm->m > 16)
       continue;
@@ -152,7 +152,7 @@ static void all_gemms_of_a_model_are_picked_in_turn(void **state) {
     if (n < 64)
       numbers[n++] = gemm->timed;
   }
-  for (struct trace_cursor at = {0}; trace_next(&trace, &at, TSCOPE_REC_GPU_WORK);)
+  for (struct trace_record at = {0}; trace_next_of(&trace, &at, TSCOPE_REC_GPU_WORK);)
     for (u32 i = 0; i < n; i++)
       joined +=
           ((const struct tscope_gpu_work_record *)(const void *)at.record)->number == numbers[i];

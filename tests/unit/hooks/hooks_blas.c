@@ -225,17 +225,17 @@ static void launches_inside_are_recorded_within_its_time(void **state) {
   cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
   assert_int_equal(count(TSCOPE_REC_LAUNCH), before + 2);
   struct trace trace = trace_read();
-  struct trace_cursor at = {0};
+  struct trace_record at = {0};
   u64 gemm_begin = 0, gemm_end = 0, launched = 0;
   u16 gemm_stream = 0, launch_stream = 1;
-  while (trace_next(&trace, &at, TSCOPE_REC_GEMM)) {
-    gemm_begin = at.base + at.record->time;
+  while (trace_next_of(&trace, &at, TSCOPE_REC_GEMM)) {
+    gemm_begin = at.time;
     gemm_end = gemm_begin + ((const struct tscope_gemm_record *)(const void *)at.record)->dur;
     gemm_stream = at.record->tag;
   }
-  at = (struct trace_cursor){0};
-  while (trace_next(&trace, &at, TSCOPE_REC_LAUNCH)) {
-    launched = at.base + at.record->time;
+  at = (struct trace_record){0};
+  while (trace_next_of(&trace, &at, TSCOPE_REC_LAUNCH)) {
+    launched = at.time;
     launch_stream = at.record->tag;
   }
   trace_close(&trace);

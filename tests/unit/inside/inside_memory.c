@@ -89,9 +89,9 @@ static void refusals_are_recorded(void **state) {
 static struct tscope_memory_record totals_of(u16 device, u64 events) {
   for (;;) {
     struct trace trace = trace_read();
-    struct trace_cursor at = {0};
+    struct trace_record at = {0};
     struct tscope_memory_record last = {0};
-    while (trace_next(&trace, &at, TSCOPE_REC_MEMORY))
+    while (trace_next_of(&trace, &at, TSCOPE_REC_MEMORY))
       if (at.record->tag == device)
         memcpy(&last, at.record, sizeof(last));
     trace_close(&trace);

@@ -352,8 +352,8 @@ static void groups_of_one_name_are_told_apart_however_many(void **state) {
   }
   torch_work = NULL;
   struct trace trace = trace_read();
-  struct trace_cursor at = {0};
-  while (trace_next(&trace, &at, TSCOPE_REC_COMM) && n < GROUPS + TURNS)
+  struct trace_record at = {0};
+  while (trace_next_of(&trace, &at, TSCOPE_REC_COMM) && n < GROUPS + TURNS)
     identities[n++] = ((const struct tscope_comm_record *)(const void *)at.record)->identity;
   trace_close(&trace);
   qsort(identities, n, sizeof(*identities), by_value);

@@ -40,39 +40,10 @@ static inline u64 lost_for(enum tscope_loss reason) {
   return records;
 }
 
-struct trace_cursor {
-  u32 number; /* of the chunk */
-  const struct tscope_chunk_header *chunk;
-  const struct tscope_record *record;
-  u64 base; /* the origin of the record's time, in the chunk's clock units */
-};
-
-/* Moves to the next record of a type, in the order of the file. A zeroed cursor is before the first
- * record. False if there are no more. */
-static inline bool trace_next(const struct trace *trace, struct trace_cursor *at, u8 type) {
-  for (; at->number < trace->chunks; at->number++, at->record = NULL) {
-    at->chunk = trace_chunk(trace, at->number);
-    if (at->chunk->magic != TSCOPE_CHUNK_MAGIC)
-      continue;
-    const u8 *first = (const u8 *)at->chunk + at->chunk->header_bytes;
-    const u8 *next = at->record ? (const u8 *)at->record + 8u * at->record->words : first;
-    if (!at->record)
-      at->base = at->chunk->base;
-    for (; next < first + (u32)at->chunk->committed; next += 8u * at->record->words) {
-      at->record = (const void *)next;
-      if (at->record->type == TSCOPE_REC_TIME)
-        at->base = ((const struct tscope_time_record *)(const void *)next)->base;
-      if (at->record->type == type)
-        return true;
-    }
-  }
-  return false;
-}
-
 /* The n-th record (from 0) of a type; NULL when there are fewer. */
 static inline const void *trace_record(const struct trace *trace, u8 type, u32 n) {
-  struct trace_cursor at = {0};
-  while (trace_next(trace, &at, type))
+  struct trace_record at = {0};
+  while (trace_next_of(trace, &at, type))
     if (n-- == 0)
       return at.record;
   return NULL;
@@ -80,21 +51,21 @@ static inline const void *trace_record(const struct trace *trace, u8 type, u32 n
 
 /* The record of a type that began last; NULL when there is none. */
 static inline const void *trace_last(const struct trace *trace, u8 type) {
-  struct trace_cursor at = {0};
+  struct trace_record at = {0};
   const struct tscope_record *last = NULL;
   u64 latest = 0;
-  while (trace_next(trace, &at, type))
-    if (at.base + at.record->time >= latest) {
-      latest = at.base + at.record->time;
+  while (trace_next_of(trace, &at, type))
+    if (at.time >= latest) {
+      latest = at.time;
       last = at.record;
     }
   return last;
 }
 
 static inline u32 trace_count(const struct trace *trace, u8 type) {
-  struct trace_cursor at = {0};
+  struct trace_record at = {0};
   u32 n = 0;
-  while (trace_next(trace, &at, type))
+  while (trace_next_of(trace, &at, type))
     n++;
   return n;
 }
