@@ -17,26 +17,23 @@
 #include "base/ordered_values.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
+#include "random.h"
 
 #define AXIS 200
 
 static u32 seed = 1;
-static u32 random_below(u32 n) {
-  seed = seed * 1664525u + 1013904223u;
-  return (seed >> 8) % n;
-}
 
 /* Makes a random set, and the same set as a bitmap. */
 static void random_set(struct intervals *set, bool *bits) {
   memset(bits, 0, AXIS * sizeof(bool));
   set->n = 0;
-  for (i64 at = random_below(20); at < AXIS;) {
-    i64 end = at + 1 + random_below(15);
+  for (i64 at = random_below(&seed, 20); at < AXIS;) {
+    i64 end = at + 1 + random_below(&seed, 15);
     end = MIN(end, AXIS);
     intervals_append(set, at, end);
     for (i64 i = at; i < end; i++)
       bits[i] = true;
-    at = end + random_below(20);
+    at = end + random_below(&seed, 20);
   }
 }
 
@@ -71,7 +68,7 @@ static void sets_agree_with_a_bitmap(void **state) {
     assert_is(&less, expected);
     u32 cursor = 0;
     for (i64 start = 0; start < AXIS; start += 7) {
-      i64 wanted = 0, end = start + random_below(30);
+      i64 wanted = 0, end = start + random_below(&seed, 30);
       for (i64 i = start; i < end && i < AXIS; i++)
         wanted += in_a[i];
       assert_int_equal(intervals_covered(&a, &cursor, start, end), wanted);
@@ -83,15 +80,15 @@ static void sets_agree_with_a_bitmap(void **state) {
 static void quantiles_agree_with_sorting(void **state) {
   (void)state;
   for (u32 round = 0; round < 300; round++) {
-    u32 n = 1 + random_below(60);
+    u32 n = 1 + random_below(&seed, 60);
     double values[64], sorted[64];
     for (u32 i = 0; i < n; i++)
-      values[i] = sorted[i] = random_below(20); /* with ties */
+      values[i] = sorted[i] = random_below(&seed, 20); /* with ties */
     qsort(sorted, n, sizeof(double), by_double);
-    double q = random_below(101) / 100.0, at = q * (n - 1);
+    double q = random_below(&seed, 101) / 100.0, at = q * (n - 1);
     u32 k = (u32)at;
     double wanted = k + 1 < n ? sorted[k] + (at - k) * (sorted[k + 1] - sorted[k]) : sorted[k];
-    double own = sorted[random_below(n)], others[64];
+    double own = sorted[random_below(&seed, n)], others[64];
     u32 m = 0;
     bool skipped = false;
     for (u32 i = 0; i < n; i++)
@@ -123,11 +120,11 @@ static void tails_are_exact(void **state) {
 static void a_change_is_as_likely_as_pairs_say(void **state) {
   (void)state;
   for (u32 round = 0; round < 200; round++) {
-    u32 n = 4 + random_below(40);
+    u32 n = 4 + random_below(&seed, 40);
     double values[64], most = 0, probability;
     struct ranked_value scratch[64];
     for (u32 i = 0; i < n; i++)
-      values[i] = random_below(12) + (i > n / 2 ? random_below(20) : 0);
+      values[i] = random_below(&seed, 12) + (i > n / 2 ? random_below(&seed, 20) : 0);
     for (u32 k = 1; k < n; k++) {
       double sum = 0;
       for (u32 i = 0; i < k; i++)
@@ -148,11 +145,12 @@ static void a_change_is_as_likely_as_pairs_say(void **state) {
 static void a_clear_change_is_found_where_it_is(void **state) {
   (void)state;
   for (u32 round = 0; round < 200; round++) {
-    u32 n = 20 + random_below(60), wanted = 5 + random_below(n - 10), outlier = random_below(n);
+    u32 n = 20 + random_below(&seed, 60), wanted = 5 + random_below(&seed, n - 10),
+        outlier = random_below(&seed, n);
     double values[96], probability;
     struct ranked_value scratch[96];
     for (u32 i = 0; i < n; i++)
-      values[i] = 100 + random_below(3) + (i + 2 >= wanted) + (i >= wanted ? 12 : 0);
+      values[i] = 100 + random_below(&seed, 3) + (i + 2 >= wanted) + (i >= wanted ? 12 : 0);
     if (outlier + 2 < wanted || outlier > wanted + 1) /* beside the change nobody could tell */
       values[outlier] = 1000;
     assert_int_equal(change_point(values, n, scratch, &probability), wanted);
@@ -169,7 +167,7 @@ static u32 changed_of_1000(double follows, double second, double higher) {
     for (u32 i = 0; i < 100; i++) {
       double noise = 0;
       for (u32 k = 0; k < 12; k++)
-        noise += random_below(1000) / 1000.0 - 0.5;
+        noise += random_below(&seed, 1000) / 1000.0 - 0.5;
       off = follows * off + noise * sqrt(1 - follows * follows);
       if (i >= 40)
         values[i - 40] = off + (i % 2 ? second : 0) + (i >= 70 ? higher : 0);
@@ -208,10 +206,10 @@ static void values_left_in_order_agree_with_sorting(void **state) {
     u32 out[40];
     for (u32 i = 0; i < n; i++) {
       out[i] = i;
-      values[i] = random_below(9) ? random_below(n) : (double)NAN;
+      values[i] = random_below(&seed, 9) ? random_below(&seed, n) : (double)NAN;
     }
     for (u32 i = 0; i + 1 < n; i++) {
-      u32 k = i + random_below(n - i), swap = out[i];
+      u32 k = i + random_below(&seed, n - i), swap = out[i];
       out[i] = out[k];
       out[k] = swap;
     }

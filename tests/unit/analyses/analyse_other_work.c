@@ -196,8 +196,8 @@ static void work_of_a_rank_that_is_late_at_times_is_found(void **state) {
   static i64 late[STEPS * RANKS];
   (void)state;
   for (u32 step = 0, seed = 1; step < STEPS; step++) {
-    seed = seed * 1664525u + 1013904223u;
-    late[step * RANKS + 1] = step % 10 == 9 ? LONGER : (seed >> 8) % 100 < 30 ? LONGER * 9 / 20 : 0;
+    bool is_late = random_below(&seed, 100) < 30;
+    late[step * RANKS + 1] = step % 10 == 9 ? LONGER : is_late ? LONGER * 9 / 20 : 0;
   }
   struct cluster *c;
   struct results *r = work_of_rank_1(RANKS, STEPS, late, &c);
@@ -270,8 +270,7 @@ static void chance_makes_no_period(void **state) {
     struct long_step at[STEPS];
     struct long_steps steps = {.at = at, .end = STEPS};
     for (u32 step = 0; step < STEPS; step++) {
-      seed = seed * 1664525u + 1013904223u;
-      if ((seed >> 8) % 100 < 5) {
+      if (random_below(&seed, 100) < 5) {
         double excess = 1 + (double)(seed >> 24);
         at[steps.n++] = (struct long_step){.step = step, .excess_ms = excess, .is_long = true};
       }

@@ -22,10 +22,6 @@
 #define COLLECTIVES 60
 
 static u32 seed = 7;
-static u32 random_below(u32 n) {
-  seed = seed * 1664525u + 1013904223u;
-  return (seed >> 8) % n;
-}
 
 /* One rank with random compute and copies, collectives on two streams that may run at once, and
  * three steps with time between them. */
@@ -44,10 +40,10 @@ struct random_rank {
 
 static void random_intervals(struct intervals *set, struct interval *room) {
   *set = (struct intervals){room, 0};
-  for (i64 at = random_below(40); at < TICKS;) {
-    i64 end = at + 1 + random_below(60);
+  for (i64 at = random_below(&seed, 40); at < TICKS;) {
+    i64 end = at + 1 + random_below(&seed, 60);
     intervals_append(set, at * TICK, MIN(end, TICKS) * TICK);
-    at = end + 1 + random_below(60);
+    at = end + 1 + random_below(&seed, 60);
   }
 }
 
@@ -62,14 +58,15 @@ static void random_collectives(struct random_rank *x) {
   i64 free_at[2] = {0, 0};
   u32 n = 0;
   while (n < COLLECTIVES) {
-    u32 stream = random_below(2);
-    i64 start = free_at[stream] + random_below(50), end = start + 1 + random_below(80);
+    u32 stream = random_below(&seed, 2);
+    i64 start = free_at[stream] + random_below(&seed, 50),
+        end = start + 1 + random_below(&seed, 80);
     if (end > TICKS)
       break;
     free_at[stream] = end;
     /* the peer arrives at any time that lets both end now; its own duration does not matter */
-    i64 peer = start - 20 + random_below((u32)(end - start) + 20);
-    u8 op = random_below(2) ? TSCOPE_OP_ALLREDUCE : TSCOPE_OP_ALLGATHER;
+    i64 peer = start - 20 + random_below(&seed, (u32)(end - start) + 20);
+    u8 op = random_below(&seed, 2) ? TSCOPE_OP_ALLREDUCE : TSCOPE_OP_ALLGATHER;
     for (u32 k = 0; k < 2; k++)
       x->arrivals[2 * n + k] = (struct arrival){.start = (k ? peer : start) * TICK,
                                                 .end = end * TICK,
@@ -106,7 +103,7 @@ static struct random_rank *random_rank_new(void) {
     x->comms[i] = (struct comm){.size = 1, .members = &x->member, .backend = TSCOPE_BACKEND_NCCL};
   i64 cuts[6];
   for (u32 i = 0; i < 6; i++)
-    cuts[i] = (i64)(i * (TICKS / 6) + random_below(TICKS / 6)) * TICK;
+    cuts[i] = (i64)(i * (TICKS / 6) + random_below(&seed, TICKS / 6)) * TICK;
   for (u32 i = 0; i < 3; i++) {
     x->begins[i] = cuts[2 * i];
     x->ends[i] = cuts[2 * i + 1];

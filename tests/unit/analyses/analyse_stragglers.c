@@ -352,8 +352,7 @@ static void victims_are_not_named(void **state) {
   for (u32 s = 0; s < STEPS; s++) {
     i64 ready[RANKS], t0 = s * PERIOD * MS;
     for (u32 r = 0; r < RANKS; r++) {
-      noise = noise * 1664525u + 1013904223u;
-      ready[r] = t0 + (r == 0 ? 50 : 20) * MS + (noise >> 16) % 1000;
+      ready[r] = t0 + (r == 0 ? 50 : 20) * MS + random_below(&noise, 1000);
       compute[r][s] = (struct interval){t0, ready[r]};
       comm[r][s].start = ready[r];
       begins[s * RANKS + r] = t0;
@@ -378,8 +377,7 @@ static void victims_are_not_named(void **state) {
                                                 .link = index * 2 + i,
                                                 .launch = INDEX_NONE,
                                                 .kind = SPAN_COLLECTIVE};
-        noise = noise * 1664525u + 1013904223u;
-        ready[r] = end_at + (noise >> 16) % 1000;
+        ready[r] = end_at + random_below(&noise, 1000);
         comm[r][s].end = end_at;
       }
       collectives[index] = (struct collective){.comm = k,

@@ -12,6 +12,7 @@
 /* clang-format on */
 
 #include "base/period.h"
+#include "random.h"
 
 /* Appends `count` copies of a token. */
 static u32 repeat(u32 *tokens, u32 n, u32 token, u32 count) {
@@ -115,7 +116,7 @@ static void no_period_is_none(void **state) {
   u32 tokens[500], x = 1;
   struct period period;
   for (u32 i = 0; i < 500; i++)
-    tokens[i] = x = x * 1664525 + 1013904223;
+    tokens[i] = random_bits(&x);
   assert_false(find_period(tokens, 500, &period));
   assert_false(find_period(tokens, 1, &period));
   assert_false(find_period(tokens, 0, &period));
@@ -143,16 +144,13 @@ static void pauses_that_a_busy_machine_makes_long_do_not_hide_those_of_the_progr
   double gaps[159];
   u32 first, x = 1;
   for (u32 i = 0; i < 159; i++) {
-    x = x * 1664525 + 1013904223;
-    bool held_up = (x >> 16) % 100 < 35;
-    gaps[i] = i % 4 == 3 ? 3e7 : held_up ? 1e6 * (5 + (x >> 8) % 20) : 3e5;
+    bool held_up = random_below(&x, 100) < 35;
+    gaps[i] = i % 4 == 3 ? 3e7 : held_up ? 1e6 * (5 + random_below(&x, 20)) : 3e5;
   }
   assert_int_equal(find_gap_period(gaps, 159, &first), 4);
   assert_int_equal(first, 3);
-  for (u32 i = 0; i < 159; i++) { /* the same pauses, at any place */
-    x = x * 1664525 + 1013904223;
-    gaps[i] = (x >> 16) % 100 < 50 ? 3e7 : 3e5;
-  }
+  for (u32 i = 0; i < 159; i++) /* the same pauses, at any place */
+    gaps[i] = random_below(&x, 100) < 50 ? 3e7 : 3e5;
   assert_int_equal(find_gap_period(gaps, 159, &first), 1);
 }
 

@@ -2,12 +2,12 @@
  *
  * tscope-report recognises its input by the content, wherever the file is.
  */
+#include "importing.h"
 #include "model_support.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "import/import.h"
 #include "report/options.h"
 
 static char why[512];
@@ -61,11 +61,9 @@ static void other_numbers_of_names_are_no_ranks(void **state) {
 
 static void traces_are_found_and_counted(void **state) {
   struct fixture *fixture = *state;
-  struct model *model;
   generate_run(fixture, 2);
   write_notes(fixture);
-  const char *path = fixture->directory;
-  assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
+  struct model *model = import_file(fixture->directory);
   assert_int_equal(model->n_ranks, 2);
   assert_int_equal(model->n_inputs, 1);
   assert_int_equal(model->inputs[0].files, 2);
@@ -76,10 +74,9 @@ static void traces_are_found_and_counted(void **state) {
 
 static void unknown_files_are_named(void **state) {
   struct fixture *fixture = *state;
-  struct model *model;
   generate_run(fixture, 1);
   const char *paths[] = {fixture->directory, write_notes(fixture)};
-  assert_int_equal(import_load(paths, 2, NULL, &model, why, sizeof(why)), 0);
+  struct model *model = import_files(paths, 2);
   assert_int_equal(model->n_notes, 1);
   assert_non_null(strstr(model->notes[0], "notes.txt is not recognised"));
   model_free(model);

@@ -90,7 +90,7 @@ static int check_file(const char *path, const struct stat *about, int kind, stru
   if (kind != FTW_F || !ends_with(path, ".json.gz") || strstr(path, "/mtia/"))
     return 0; /* an accelerator without kernels */
   printf("%s\n", path);
-  check_model(load(path));
+  check_model(import_file(path));
   checked++;
   return 0;
 }
@@ -104,7 +104,7 @@ static void every_recording_says_one_thing(void **state) {
   snprintf(command, sizeof(command), "tar xzf '%s/dlrm_8rank/dlrm_kineto.tar.gz' -C %s", recordings,
            where);
   assert_int_equal(system(command), 0);
-  check_model(load(where));
+  check_model(import_file(where));
   scratch_remove(where);
 }
 
@@ -126,7 +126,7 @@ static double on_path(const struct results *r, const char *category) {
 
 static void dualpipe_hides_its_communication(void **state) {
   (void)state;
-  struct model *model = load(at("deepseek_dualpipe"));
+  struct model *model = import_file(at("deepseek_dualpipe"));
   struct results *r = analyse_all(model);
   within_a_percent(r->ov_comm_ms, 113.44);
   within_a_percent(r->ov_exposed_ms, 4.19);
@@ -145,7 +145,7 @@ static void dualpipe_hides_its_communication(void **state) {
 
 static void symmetric_memory_communicates(void **state) {
   (void)state;
-  struct model *model = load(at("b200_vllm_eager"));
+  struct model *model = import_file(at("b200_vllm_eager"));
   struct results *r = analyse_all(model);
   double gemms, norms;
   within_a_percent(r->gpu_timeline.exposed_comm_ms, 2.141);
@@ -162,7 +162,7 @@ static void symmetric_memory_communicates(void **state) {
 
 static void parts_of_convolutions_are_convolutions(void **state) {
   (void)state;
-  struct model *model = load(at("mi300_resnet_checkpoint"));
+  struct model *model = import_file(at("mi300_resnet_checkpoint"));
   struct results *r = analyse_all(model);
   u32 seen = 0;
   for (u32 i = 0; i < r->n_kernels; i++)

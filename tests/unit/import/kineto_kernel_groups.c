@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "figures.h"
-#include "import/import.h"
+#include "importing.h"
 #include "scratch.h"
 
 enum { RANKS = 4, STEPS = 24, SLOW = 2 };
@@ -97,14 +97,12 @@ static void put_rank(const struct schedule *s, u32 rank, const char *folder) {
 }
 
 static struct results *report_on(const struct schedule *s, struct model **model) {
-  char folder[] = "/tmp/tscope-groups-XXXXXX", why[512] = "";
-  const char *path = folder;
+  char folder[] = "/tmp/tscope-groups-XXXXXX";
   struct results *results;
   scratch_make(folder);
   for (u32 rank = 0; rank < RANKS; rank++)
     put_rank(s, rank, folder);
-  if (import_load(&path, 1, NULL, model, why, sizeof(why)) != 0)
-    fail_msg("%s", why);
+  *model = import_file(folder);
   results = analyse_all(*model);
   scratch_remove(folder);
   return results;

@@ -63,7 +63,7 @@ static void other_kernels(double *sum_ms, double *count) {
 
 static void gpu_time_is_what_another_analyzer_found(void **state) {
   (void)state;
-  struct model *model = load(at("h100_bert_small/trace.json.gz"));
+  struct model *model = import_file(at("h100_bert_small/trace.json.gz"));
   struct results *results = analyse_all(model);
   const struct gpu_timeline_result *gpu = &results->gpu_timeline;
   agrees(gpu->compute_ms, "computation_time");
@@ -117,7 +117,8 @@ static void is_whole(const struct results *results) {
  * other work while nothing runs on the GPU. */
 static void path_crosses_an_event_that_the_host_waits_for(void **state) {
   (void)state;
-  struct model *model = load(at("hta/critical_path/cuda_event_sync/event_sync_trace.json.gz"));
+  struct model *model =
+      import_file(at("hta/critical_path/cuda_event_sync/event_sync_trace.json.gz"));
   struct results *results = analyse_all(model);
   is_whole(results);
   assert_true(on_path(results, "spin_kernel", "compute") == 0.036);
@@ -133,7 +134,7 @@ static void path_crosses_an_event_that_the_host_waits_for(void **state) {
 static void path_takes_the_stream_that_ends_last(void **state) {
   (void)state;
   struct model *model =
-      load(at("hta/critical_path/cuda_event_sync_multi_stream/event_sync_trace.json.gz"));
+      import_file(at("hta/critical_path/cuda_event_sync_multi_stream/event_sync_trace.json.gz"));
   struct results *results = analyse_all(model);
   is_whole(results);
   assert_true(on_path(results, "ampere_sgemm_128x64_nn", "compute") == 0.123);
@@ -147,8 +148,8 @@ static void path_takes_the_stream_that_ends_last(void **state) {
  * copies. */
 static void path_of_a_launch_bound_run_is_the_hosts(void **state) {
   (void)state;
-  struct model *model =
-      load(at("hta/critical_path/simple_add/benchmark_result_493459_1694039959_trace.json.gz"));
+  struct model *model = import_file(
+      at("hta/critical_path/simple_add/benchmark_result_493459_1694039959_trace.json.gz"));
   struct results *results = analyse_all(model);
   is_whole(results);
   assert_true(on_path(results, "cudaDeviceGetStreamPriorityRange", "host") > 24000);
@@ -162,13 +163,11 @@ static void path_of_a_launch_bound_run_is_the_hosts(void **state) {
 /* Two unrelated jobs. */
 static void strangers_are_not_aligned(void **state) {
   (void)state;
-  char why[512];
   char first[8300], second[8300];
   snprintf(first, sizeof(first), "%s", at("hta/nccl_parser_config/nccl_data.json.gz"));
   snprintf(second, sizeof(second), "%s", at("hta/trace_compare/base/base.json.gz"));
   const char *paths[] = {first, second}; /* ranks 0 and 1 */
-  struct model *model = NULL;
-  assert_int_equal(import_load(paths, 2, NULL, &model, why, sizeof(why)), 0);
+  struct model *model = import_files(paths, 2);
   assert_int_equal(model->n_ranks, 2);
   assert_false(model->clock_aligned);
   assert_non_null(strstr(model->clock_method, "refused"));
@@ -183,7 +182,7 @@ static void eight_ranks_are_put_on_one_axis(void **state) {
   snprintf(command, sizeof(command), "tar xzf '%s' -C %s", at("dlrm_8rank/dlrm_kineto.tar.gz"),
            where);
   assert_int_equal(system(command), 0);
-  struct model *model = load(where);
+  struct model *model = import_file(where);
   scratch_remove(where);
 
   assert_int_equal(model->n_ranks, 8);

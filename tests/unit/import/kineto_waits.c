@@ -4,9 +4,9 @@
  * that called them waits for them, and where it is meanwhile. Each recording is written here
  * together with the expected result.
  */
+#include "importing.h"
 #include "model_support.h"
 
-#include "import/import.h"
 #include "model/span_call_sites.h"
 
 /* The program's thread is 1, the worker's 2. Microseconds. */
@@ -23,10 +23,8 @@ struct event {
   { "user_annotation", "gloo:all_reduce", 2, at, took }
 
 static struct model *record(const struct fixture *fixture, const struct event *events, u32 n) {
-  char path[512], why[512];
-  const char *folder = fixture->directory;
-  struct model *model = NULL;
-  snprintf(path, sizeof(path), "%s/rank0.trace.json", folder);
+  char path[512];
+  snprintf(path, sizeof(path), "%s/rank0.trace.json", fixture->directory);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   fputs("{\"traceEvents\":[", file);
@@ -37,9 +35,7 @@ static struct model *record(const struct fixture *fixture, const struct event *e
             events[i].category, events[i].name, events[i].thread, events[i].at, events[i].took);
   fputs("{\"ph\":\"M\"}]}", file);
   fclose(file);
-  if (import_load(&folder, 1, NULL, &model, why, sizeof(why)) != 0)
-    fail_msg("%s", why);
-  return model;
+  return import_file(path);
 }
 
 /* The one wait of the recording, from its first event on; nothing if `to` is 0. */

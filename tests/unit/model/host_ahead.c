@@ -3,9 +3,8 @@
  * A step ends when the GPU has finished the work launched in it. Tests this with runs whose
  * schedule is known, and with timelines made by hand for cases that hide it.
  */
+#include "importing.h"
 #include "model_support.h"
-
-#include "import/import.h"
 
 static double coverage_of(const struct results *r, const char *name) {
   for (u32 i = 0; i < r->n_coverage; i++)
@@ -224,11 +223,8 @@ static void write_profile(const struct fixture *fixture, u32 queued, u32 finishe
 
 static void marks_of_a_profiler_end_on_the_host(void **state) {
   const struct fixture *fixture = *state;
-  const char *path = fixture->directory;
-  struct model *model = NULL;
-  char why[512] = "";
   write_profile(fixture, 0, PROFILED);
-  assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
+  struct model *model = import_file(fixture->directory);
   struct results *r = analyse_all(model);
   assert_int_equal(r->n_step_ms, PROFILED);
   for (u32 s = 0; s < PROFILED; s++)
@@ -242,11 +238,8 @@ static void marks_of_a_profiler_end_on_the_host(void **state) {
 /* The first step, too, contains only the work that was launched in it. */
 static void a_recording_that_begins_amid_work(void **state) {
   const struct fixture *fixture = *state;
-  const char *path = fixture->directory;
-  struct model *model = NULL;
-  char why[512] = "";
   write_profile(fixture, 5, PROFILED);
-  assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
+  struct model *model = import_file(fixture->directory);
   struct results *r = analyse_all(model);
   for (u32 s = 0; s < PROFILED; s++)
     assert_near(r->step_ms[s], 2 * KERNEL_US / 1e3, 1e-9);
@@ -258,11 +251,8 @@ static void a_recording_that_begins_amid_work(void **state) {
 /* It was killed: the host had launched six steps when the GPU had finished two. */
 static void steps_that_the_gpu_never_ended_have_no_length(void **state) {
   const struct fixture *fixture = *state;
-  const char *path = fixture->directory;
-  struct model *model = NULL;
-  char why[512] = "";
   write_profile(fixture, 0, 2);
-  assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
+  struct model *model = import_file(fixture->directory);
   struct results *r = analyse_all(model);
   assert_near(r->step_ms[1], 2 * KERNEL_US / 1e3, 1e-9);
   for (u32 s = 2; s < r->n_step_ms; s++)

@@ -4,6 +4,7 @@
  * not so, there are none.
  */
 #include "model_support.h"
+#include "random.h"
 
 static void write_phase(struct trace_writer *writer, u64 at, u64 dur, enum tscope_phase kind) {
   struct tscope_phase_record *phase =
@@ -112,10 +113,10 @@ static void test_forward_passes_alone_are_steps(void **state) {
 /* Prompts are read and answered in as many passes as it takes: no two are alike. */
 static void test_passes_that_are_not_alike_are_no_steps(void **state) {
   struct trace_writer *writer = new_rank(0, 1);
-  u64 at = 0, x = 7;
+  u64 at = 0;
+  u32 seed = 7;
   for (u32 i = 0; i < 60; i++) {
-    u64 dur = 20000 << (x >> 33) % 8;
-    x = x * 6364136223846793005ull + 1442695040888963407ull;
+    u64 dur = 20000 << random_below(&seed, 8);
     write_phase(writer, at, dur, TSCOPE_PHASE_FORWARD);
     at += dur + 1000;
   }
@@ -293,14 +294,13 @@ static void test_rounds_that_get_short_at_the_end(void **state) {
 /* Answers of any length: neither their tokens nor whole answers are steps. */
 static void test_answers_of_any_length_are_no_steps(void **state) {
   struct job job = new_job(0, 1);
-  u64 x = 7;
+  u32 seed = 7;
   for (u32 i = 0; i < 30; i++) {
     job.at += 300000;
     copy(&job, TSCOPE_MEMCPY_H2D, 4096);
     for (u32 k = 0; k < 24; k++)
       launch(&job, 4, 8 + i);
-    x = x * 6364136223846793005ull + 1442695040888963407ull;
-    for (u32 token = 0; token < 1 + (x >> 33) % 12; token++) {
+    for (u32 tokens = 1 + random_below(&seed, 12), token = 0; token < tokens; token++) {
       run_model(&job, 9 + i + token);
       launch(&job, 5, 1);
       copy(&job, TSCOPE_MEMCPY_D2H, 8);

@@ -4,6 +4,7 @@
  * nothing missing. The process counts these calls in a page that it shares with the test.
  */
 #include "core_child.h"
+#include "random.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -55,17 +56,17 @@ static void wait_for_launch(void) {
 
 static void every_committed_record_is_read(void **state) {
   (void)state;
-  u64 seed = 1, recording = 0;
+  u64 recording = 0;
+  u32 seed = 1;
   progress = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   for (int kill_number = 0; kill_number < KILLS; kill_number++) {
     struct scene scene;
     memset(progress, 0, sizeof(*progress));
     scene_directory(&scene);
     pid_t child = scene_start(&scene, play_until_killed, NULL);
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
     if (kill_number % 2) /* half at any instant of the process, half while it records */
       wait_for_launch();
-    nanosleep(&(struct timespec){.tv_nsec = (long)(seed >> 40)}, NULL); /* up to 17 ms */
+    nanosleep(&(struct timespec){.tv_nsec = (long)random_bits(&seed)}, NULL); /* up to 17 ms */
     kill(child, SIGKILL);
     scene_wait(&scene, child);
     if (scene_traces(&scene) == 0) { /* killed before it began to record */

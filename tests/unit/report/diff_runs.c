@@ -13,11 +13,7 @@
 
 #include "base/statistics.h"
 #include "diff_pair.h"
-
-static double random_share(u32 *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 24);
-}
+#include "random.h"
 
 /* Runs of one kind, whose levels differ by up to a tenth of the step: comparing three with three
  * finds a difference in very few of a hundred cases. A comparison of single steps would find one in
@@ -28,7 +24,7 @@ static void runs_of_a_kind_are_no_change(void **state) {
   for (u32 round = 0; round < 100; round++) {
     double factor[2][RUNS];
     for (u32 i = 0; i < 2 * RUNS; i++)
-      factor[i / RUNS][i % RUNS] = 0.85 + 0.3 * random_share(&seed);
+      factor[i / RUNS][i % RUNS] = 0.85 + 0.3 * uniform_share(&seed);
     struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
     assert_int_equal(all.shown->diff->noise, NOISE_BETWEEN_RUNS);
     called += all.shown->diff->verdict != STEPS_SAME && all.shown->diff->verdict != STEPS_UNDECIDED;
@@ -286,7 +282,7 @@ static void figures_of_a_kind_are_the_same(void **state) {
   for (u32 round = 0; round < 60; round++) {
     double factor[2][RUNS];
     for (u32 i = 0; i < 2 * RUNS; i++)
-      factor[i / RUNS][i % RUNS] = 0.95 + 0.1 * random_share(&seed);
+      factor[i / RUNS][i % RUNS] = 0.95 + 0.1 * uniform_share(&seed);
     struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
     for (u32 i = 0; i < all.shown->diff->n_rows; i++) {
       const struct diff_row *one = &all.shown->diff->rows[i];

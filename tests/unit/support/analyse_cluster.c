@@ -21,9 +21,9 @@ static const char *const names[] = {
     "copy", "all_reduce"};
 enum { NAME_NONE, NAME_FORWARD, NAME_BACKWARD, NAME_LAUNCH, NAME_CALL, NAME_MEMCPY, NAME_REDUCE };
 
+/* From -1 to 1. */
 static double uniform(u32 *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return (double)(*seed >> 8) / (1 << 24) * 2 - 1;
+  return 2 * uniform_share(seed) - 1;
 }
 
 /* One rank while its run is built. */
@@ -507,9 +507,4 @@ u32 stragglers_in(const struct results *results) {
 void cluster_end(struct results *results, struct cluster *cluster) {
   results_free(results);
   cluster_free(cluster);
-}
-
-double uniform_share(u32 *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return ((*seed >> 8) + 0.5) / (1 << 24);
 }

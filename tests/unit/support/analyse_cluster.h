@@ -13,6 +13,7 @@
 #pragma once
 
 #include "figures.h"
+#include "random.h"
 
 #define CLUSTER_RANKS 64
 #define US 1000ll
@@ -73,9 +74,6 @@ u32 stragglers_in(const struct results *results);
 
 /* Frees both. */
 void cluster_end(struct results *results, struct cluster *cluster);
-
-/* The next number of a sequence, above 0 and below 1. */
-double uniform_share(u32 *seed);
 
 /* A healthy cluster of eight ranks with GPUs: 100 + 2 x 100 ms of compute, 10 ms transfers, 50
  * steps. The same without GPUs. */

@@ -5,21 +5,15 @@
  */
 #pragma once
 
+#include "importing.h"
 #include "model_support.h"
-
-#include "import/import.h"
 
 static inline void write_text(const struct fixture *fixture, const char *name, const char *text) {
   scratch_text(fixture->directory, name, text);
 }
 
 static inline struct model *read_folder(const struct fixture *fixture) {
-  const char *path = fixture->directory;
-  struct model *model = NULL;
-  char why[512];
-  if (import_load(&path, 1, NULL, &model, why, sizeof(why)) != 0)
-    fail_msg("%s", why);
-  return model;
+  return import_file(fixture->directory);
 }
 
 static inline struct model *read_text(const struct fixture *fixture, const char *text) {

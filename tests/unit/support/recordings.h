@@ -4,15 +4,11 @@
  */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-#include <stdio.h>
-
 #include "figures.h"
-#include "import/import.h"
+#include "importing.h"
 
 static char recordings[4096];
 
@@ -21,14 +17,6 @@ static inline const char *at(const char *name) {
   static char path[8192];
   snprintf(path, sizeof(path), "%s/%s", recordings, name);
   return path;
-}
-
-static inline struct model *load(const char *path) {
-  char why[512] = "";
-  struct model *model = NULL;
-  if (import_load(&path, 1, NULL, &model, why, sizeof(why)) != 0)
-    fail_msg("%s: %s", path, why);
-  return model;
 }
 
 static inline bool are_there(int argc, char **argv) {
