@@ -9,13 +9,13 @@ import argparse
 import collections
 import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import observed_environment, run  # noqa: E402
+from ports import free_port  # noqa: E402
+from processes import run_within  # noqa: E402
 
 EXPECTATIONS = """# what every run of these jobs must be like, whatever else the machine does
 fail-on critical:DIST,RUN,MEMORY,CONVERGENCE,TIMING.DATALOADER_BOUND
@@ -99,20 +99,11 @@ def environment(build, folder, name):
 
 def launch(command, env, seconds):
     """How the job ended; "" where it did as it should. Jobs that hang are ended, as a pipeline's time limit would."""
-    with tempfile.TemporaryFile() as said, subprocess.Popen(command, env=env, stdout=said, stderr=said,
-                                                            start_new_session=True) as job:
-        try:
-            how = f"status {job.wait(seconds)}"
-        except subprocess.TimeoutExpired:
-            how = f"not ended after {seconds} s"
-        for number in (signal.SIGCONT, signal.SIGKILL):
-            try:
-                os.killpg(job.pid, number)
-            except ProcessLookupError:
-                pass
+    with tempfile.TemporaryFile() as said:
+        status = run_within(seconds, command, said, env=env)
         said.seek(0)
         last = said.read().decode(errors="replace").strip().splitlines()[-1:]
-        return "" if how == "status 0" else ": ".join([how, *last])
+        return "" if status == 0 else ": ".join([f"not ended after {seconds} s" if status is None else f"status {status}", *last])
 
 
 def standin(build, folder, name, options, seconds=60):
@@ -121,14 +112,14 @@ def standin(build, folder, name, options, seconds=60):
     return launch([os.path.join(build, "tests", "standins", "train"), *SHORT, *options], env, seconds)
 
 
-def on_torch(build, python, folder, name, program, fault, number):
+def on_torch(build, python, folder, name, program, fault):
     script = os.path.join(folder, "job.py")
     with open(script, "w", encoding="utf-8") as file:
         file.write(program)
     env = environment(build, folder, name)
     package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "packaging", "python")
     env["PYTHONPATH"] = os.environ.get("TSCOPE_PACKAGE", package)
-    return launch([python, script, str(29600 + number % 300), fault], env, 400)
+    return launch([python, script, str(free_port()), fault], env, 400)
 
 
 def judge(build, folder, name, rules):
@@ -159,7 +150,7 @@ def main():
             kind = kinds[number % len(kinds)]
             name = f"healthy{number}"
             if kind in ON_TORCH:
-                failed = on_torch(build, args.python, folder, name, ON_TORCH[kind], "none", number)
+                failed = on_torch(build, args.python, folder, name, ON_TORCH[kind], "none")
             else:
                 failed = standin(build, folder, name, [*HEALTHY[kind], "--seed", str(number + 1)])
             if failed:  # nothing is known about the gate then
@@ -181,7 +172,7 @@ def main():
             name = f"fault{number}"
             failed = ""
             if fault in GLOO_FAULTS:
-                failed = on_torch(build, args.python, folder, name, GLOO, GLOO_FAULTS[fault], 250 + number)
+                failed = on_torch(build, args.python, folder, name, GLOO, GLOO_FAULTS[fault])
             else:
                 standin(build, folder, name, [*FAULT_STEPS, *FAULTS[fault]], 40)
             status, reasons, _ = judge(build, folder, name, rules)

@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import read_trace  # noqa: E402
 from mounts import mount, mount_small  # noqa: E402
 from observed import EMULATOR, observed_environment  # noqa: E402
-from outcomes import Skip  # noqa: E402
+from outcomes import Skip, wait_until  # noqa: E402
 from read_trace import paths_under  # noqa: E402
 
 LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
@@ -347,12 +347,11 @@ def wait_while_the_disk_does_not_answer(scratch):
         done = run(command, disk, env={"FROZEN_DISK": disk, "TSCOPE_RUN": "run",
                                        "LD_PRELOAD": program("libfrozen_disk.so") + ":" + LIBRARY})
         assert (done.returncode, done.stdout) == (0, b"-9\n"), done
-        signals = [read_trace.Trace(trace).reaped_signal for trace in paths_under(disk)]
-        until = time.monotonic() + 30
-        while 9 not in signals and time.monotonic() < until:
-            time.sleep(0.1)
-            signals = [read_trace.Trace(trace).reaped_signal for trace in paths_under(disk)]
-        assert sorted(signals) == ([0, 9] if awake == "awake" else [9]), (awake, signals)
+
+        def signals():
+            return sorted(read_trace.Trace(trace).reaped_signal for trace in paths_under(disk))
+        wait_until("the signal is in a trace", lambda: 9 in signals(), seconds=30, each=0.1)
+        assert signals() == ([0, 9] if awake == "awake" else [9]), (awake, signals())
 
 
 COPIES = {"a": "libnccl_a.so", "b": "libnccl_b.so", "linked": "libcopies_linked.so", "linked_b": "libcopies_linked_b.so"}

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """What another user put in a shared place: two_users.py BUILD LIBTSCOPE, as root. Each test has a /tmp of its own."""
 import base64
-import ctypes
 import os
 import shlex
 import socket
@@ -11,11 +10,13 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import trace_header  # noqa: E402
 from observed import clean_environment  # noqa: E402
+from processes import AS_NOBODY, NOBODY  # noqa: E402
 
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
 HAZARD = os.path.join(BUILD, "tests", "hazards", "hazard")
-NOBODY, ROOT = 65534, 0
+ROOT = 0
 OWN_TMP = ["unshare", "--mount", "--propagation", "private"]
 
 
@@ -47,8 +48,7 @@ def in_own_tmp(*lines):
 
 
 def as_user(user, *command):
-    drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-    return shlex.join([*drop, *command])
+    return shlex.join([*(AS_NOBODY if user == NOBODY else []), *command])
 
 
 def job(user):
@@ -103,22 +103,6 @@ class DefaultDirectory(unittest.TestCase):
         self.assertIn("1 rank", out)
 
 
-class Header(ctypes.LittleEndianStructure):
-    """What a trace begins with: format/tscope_format.h."""
-    _fields_ = [
-        ("magic", ctypes.c_char * 8), ("version", ctypes.c_uint16 * 2), ("byte_order", ctypes.c_uint32),
-        ("header_bytes", ctypes.c_uint32), ("chunk_bytes", ctypes.c_uint32), ("ticks", ctypes.c_uint32 * 2),
-        ("tick_hz", ctypes.c_uint64), ("pid", ctypes.c_uint32), ("ranks", ctypes.c_uint32 * 3),
-        ("starts", ctypes.c_uint64 * 3), ("features", ctypes.c_uint64), ("host", ctypes.c_char * 64),
-        ("run", ctypes.c_char * 128), ("chunks", ctypes.c_uint64 * 2), ("closed", ctypes.c_uint64),
-        ("lost", ctypes.c_uint64 * 16), ("ends", ctypes.c_uint64 * 2), ("end", ctypes.c_uint32 * 2),
-        ("reaped_signal", ctypes.c_uint32), ("carried", ctypes.c_uint32), ("reaped_at", ctypes.c_uint64),
-        ("oom_kills_at_start", ctypes.c_uint64), ("oom_kills", ctypes.c_uint64), ("exception_ticks", ctypes.c_uint64),
-        ("memory_events", ctypes.c_char * 256), ("exception", ctypes.c_char * 512),
-        ("exception_place", ctypes.c_char * 512), ("last_line_ticks", ctypes.c_uint64),
-        ("last_line", ctypes.c_char * 256), ("lost_singly", ctypes.c_uint64), ("pid_namespace", ctypes.c_uint64)]
-
-
 SECRET = "/tmp/secret"
 # The job puts a trace of its own process there, which then dies: FOLDER OWNER EVENTS NAMESPACE [NODE].
 PLANT = f"""
@@ -132,12 +116,14 @@ plant(os.getppid(), sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
 
 def plant(pid, folder, owner, events, namespace, node=""):
     os.makedirs(folder, exist_ok=True)
-    header = Header(magic=b"tscope\r\n", version=(1, 1), byte_order=0x01020304, header_bytes=4096, chunk_bytes=65536,
-                    pid=pid, host=(node + socket.gethostname()).encode(), run=b"run", memory_events=events.encode(),
-                    pid_namespace=os.stat("/proc/self/ns/pid").st_ino if namespace == "own" else int(namespace))
+    header = bytearray(4096)
+    trace_header.put(header, magic=b"tscope\r\n", version_major=1, version_minor=1, byte_order_mark=0x01020304,
+                     header_bytes=4096, chunk_bytes=65536, pid=pid, host=(node + socket.gethostname()).encode(), run=b"run",
+                     memory_events=events.encode(),
+                     pid_namespace=os.stat("/proc/self/ns/pid").st_ino if namespace == "own" else int(namespace))
     path = os.path.join(folder, f"host-{pid}-1.tscope")
     with open(path, "wb") as file:
-        file.write(bytes(header).ljust(4096, b"\0"))
+        file.write(header)
     os.chown(path, owner, owner)
 
 
@@ -148,7 +134,7 @@ def reaped_trace(folder, folder_owner, file_owner, events, namespace, launcher, 
         f"mkdir -p {folder}", f"chown {folder_owner} /tmp/traces {folder}",
         f"echo 'oom_kill 42' > {SECRET}; chmod 600 {SECRET}", f"mkfifo {folder}/host-1-1.tscope",
         f"{launcher} sh -c {shlex.quote(inner)} || true", f"base64 {folder}/host-[0-9]?*-1.tscope")
-    return Header.from_buffer_copy(base64.b64decode(out)[:ctypes.sizeof(Header)])
+    return trace_header.of(base64.b64decode(out))
 
 
 RUN_IT = f"TSCOPE_DIR=/tmp/traces TSCOPE_RUN=run {shlex.quote(program('tscope-run'))} --lib {shlex.quote(LIBRARY)} -- "

@@ -3,24 +3,21 @@
 """Whose requests for stacks a rank answers: who_may_ask.py BUILD LIBTSCOPE."""
 import glob
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
+from in_folder import InFolder  # noqa: E402
 from observed import observed_environment  # noqa: E402
-from processes import children_of  # noqa: E402
+from processes import AS_NOBODY, NOBODY, as_on_another_host, children_of  # noqa: E402
 
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
 STACKS, REPORT = (os.path.join(BUILD, "analyzer", name) for name in ("tscope-stacks", "tscope-report"))
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lines", "asked_rank.py")
-NOBODY = 65534
-AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 LOOKS_S = 2.5  # in which a rank looks twice
 needs_root = unittest.skipIf(os.geteuid() != 0, "only root can be another user")
 
@@ -29,16 +26,15 @@ def request(number):
     return f"tscope-stacks 1 {number:016x}\n"
 
 
-class Requests(unittest.TestCase):
+class Requests(InFolder):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="tscope-requests-")
+        super().setUp()
         self.jobs = []
 
     def tearDown(self):
         for job in self.jobs:
             job.kill()
             job.communicate(timeout=10)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self, drop=(), ranks=1, how=()):
         """Starts ranks that sleep; returns the run's folder."""
@@ -160,7 +156,7 @@ class Requests(unittest.TestCase):
     def test_who_asks_dies(self):
         run = self.start()
         os.kill(self.jobs[0].pid, signal.SIGSTOP)
-        there = shutil.which("unshare") and ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"]
+        there = as_on_another_host()
         asking = subprocess.Popen([*(there or []), STACKS, run], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while there and asking.poll() is None and not os.path.exists(run + "/.stacks-request"):
             time.sleep(0.01)

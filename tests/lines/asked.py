@@ -14,7 +14,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from observed import observed_environment  # noqa: E402
-from processes import wait_for_state  # noqa: E402
+from processes import as_on_another_host, wait_for_state  # noqa: E402
 
 WAYS = ["in_a_c_call", "in_c_with_the_gil", "asleep", "in_a_lock", "in_a_device_wait", "running", "stopped", "killed"]
 ANSWER = WAYS[:6]
@@ -26,13 +26,6 @@ def start(folder, library, rank, way):
                            stdout=subprocess.PIPE, universal_newlines=True)
     assert job.stdout.readline().strip() == str(job.pid), way
     return job
-
-
-def other_host():
-    """What makes a command run as if on another host; None without the right to that."""
-    there = ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"]
-    works = shutil.which("unshare") and subprocess.run(there + ["true"], stderr=subprocess.DEVNULL).returncode == 0
-    return there if works else None
 
 
 def ask(where, program, *arguments):
@@ -75,7 +68,7 @@ def check_words(page):
 
 
 def check(program, folder, jobs, times):
-    elsewhere = other_host()
+    elsewhere = as_on_another_host()
     for _ in range(times):
         check_frames(ask([], program, "--frames", folder), jobs, ANSWER + ["stopped"])
     page = ask([], program, folder)

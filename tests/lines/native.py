@@ -16,7 +16,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from outcomes import wait_until  # noqa: E402
-from processes import children_of, states_of_threads  # noqa: E402
+from processes import AS_NOBODY, WITHOUT_PTRACE, children_of, states_of_threads  # noqa: E402
 
 STACKS, PROGRAM = map(os.path.realpath, sys.argv[1:3])
 LOOP = "_PyEval_EvalFrameDefault"
@@ -34,7 +34,6 @@ for thread in gdb.selected_inferior().threads():
             inlined = None
         frame = frame.older()
 """
-WITHOUT_PTRACE = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
 passed = 0
 
 
@@ -316,8 +315,7 @@ def test_refused():
     program = shutil.copy(STACKS, folder)
     os.chmod(folder, 0o755)
     try:
-        done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "--native",
-                               str(job.pid)], stdout=subprocess.PIPE, universal_newlines=True)
+        done = subprocess.run([*AS_NOBODY, program, "--native", str(job.pid)], stdout=subprocess.PIPE, universal_newlines=True)
         assert "no native frames: not permitted, it belongs to another user" in done.stdout, done.stdout
         assert "process %d  now" % job.pid in done.stdout and done.returncode == 0, done.stdout
         # The same user, but without a capability that the program has.

@@ -7,10 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from in_folder import InFolder  # noqa: E402
 from observed import json_of, observed_environment  # noqa: E402
 from outcomes import Skip  # noqa: E402
 
@@ -21,11 +21,9 @@ RUNTIME = os.path.dirname(next(line.split()[2] for line in subprocess.run(
     ["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout.splitlines() if "libcudart" in line))
 
 
-class Lines(unittest.TestCase):
+class Lines(InFolder):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         self.program = shutil.copy(PROGRAM, os.path.join(self.folder, "train"))
 
     def run_job(self, **settings):

@@ -9,12 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import trace_header  # noqa: E402
+from in_folder import InFolder  # noqa: E402
 from mounts import mount_read_only, mount_small  # noqa: E402
 from observed import clean_environment, json_of, json_so_far  # noqa: E402
 from outcomes import Skip, wait_until  # noqa: E402
@@ -44,11 +44,10 @@ def bytes_in(row):
     return float(number) * {"kB": 1e3, "MB": 1e6}[unit]
 
 
-class House(unittest.TestCase):
+class House(InFolder):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="tscope-house-")
-        self.addCleanup(holder.cleanup)
-        self.folder = os.path.join(holder.name, "traces")
+        super().setUp()
+        self.folder = os.path.join(self.folder, "traces")
         os.mkdir(self.folder, 0o700)
 
     def mounted(self, how, *arguments):

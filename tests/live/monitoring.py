@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import browser  # noqa: E402
 from observed import run  # noqa: E402
 from outcomes import Skip, wait_until  # noqa: E402
+from ports import free_port  # noqa: E402
 from standin_job import Job  # noqa: E402
 
 BUILD, SOURCE = (os.path.abspath(argument) for argument in sys.argv[1:3])
@@ -60,12 +60,6 @@ def write_metrics(folder):
     run(os.path.join(BUILD, "tests", "tracegen", "tracegen"), "--ranks", "4", "--steps", "20", "--phases", traces)
     run(TOP, "--once", "--prometheus", os.path.join(folder, "top.prom"), traces)
     run(os.path.join(BUILD, "analyzer", "tscope-report"), "--hosts", "--prometheus", os.path.join(folder, "hosts.prom"), traces)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

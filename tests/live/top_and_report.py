@@ -66,8 +66,7 @@ class TopAndReport(Watching):
         return both
 
     def ended(self, job):
-        for rank in job.ranks:
-            rank.wait()
+        job.wait()
         return Both(job.traces)
 
     def check_ranks(self, both):

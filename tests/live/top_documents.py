@@ -79,8 +79,7 @@ class Documents(Watching):
 
     def test_json_agrees_with_the_report(self):
         job = self.job("--steps", "150", "--slow-rank", "2", "--marks", "1")
-        for rank in job.ranks:
-            rank.wait()
+        job.wait()
         document = look(job.traces)
         report = json_of(REPORT, job.traces)
         self.assertEqual(document["step_method"], report["steps"]["method"])
@@ -101,9 +100,7 @@ class Documents(Watching):
         self.assertEqual(max(range(RANKS), key=late(document).__getitem__), 2)
         # A look in which the times of the last calls have not come yet says of no rank how late it is.
         self.until(job.traces, lambda one: sorted(self.late_in_metrics(job.traces)) == list("0123"), "how late ranks are, in the metrics")
-        job.send(signal.SIGKILL)
-        for rank in job.ranks:
-            rank.wait()
+        job.end()
         dead = self.until(job.traces, lambda one: one["in_trouble"] == RANKS, "that all are gone")
         self.assertNotIn(None, late(dead))
         self.assertEqual(self.late_in_metrics(job.traces), []) # an alert about the last values would never end
@@ -113,9 +110,7 @@ class Documents(Watching):
         hang = self.until(job.traces, lambda one: one["waits"] and one["waits"][0]["since_s"] > 2, "a wait")["waits"][0]
         self.assertEqual((hang["absent"], hang["waiting"]), ([1], [0, 2, 3]))
         self.assertEqual(hang["op"], "all_reduce")
-        job.send(signal.SIGKILL)
-        for rank in job.ranks:
-            rank.wait()
+        job.end()
         dead = self.until(job.traces, lambda one: one["in_trouble"] == RANKS, "that all are gone")
         self.assertEqual({rank["state"] for rank in dead["ranks"]}, {"gone"})
         self.assertEqual(dead["waits"][0]["absent"], [1])

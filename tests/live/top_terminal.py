@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -16,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import at_once  # noqa: E402
 from observed import clean_environment  # noqa: E402
 from outcomes import wait_until  # noqa: E402
-from standin_job import STANDING, Job  # noqa: E402
+from standin_job import STANDING, Watching  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
 TOP = os.path.join(BUILD, "analyzer", "tscope-top")
@@ -65,11 +64,11 @@ def step_of(screen):
 
 
 @unittest.skipUnless(shutil.which("tmux"), "no tmux here: scripts/setup test")
-class Watching(unittest.TestCase):
+class InTerminal(Watching):
+    BUILD = BUILD
+
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="tscope-top-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+        super().setUp()
         self.traces = os.path.join(self.folder, "traces")
         os.mkdir(self.traces)
 
@@ -77,11 +76,6 @@ class Watching(unittest.TestCase):
         terminal = Terminal(self.folder, columns, lines, **variables)
         self.addCleanup(terminal.end)
         return terminal
-
-    def job(self, *options):
-        job = Job(BUILD, self.folder, *options)
-        self.addCleanup(job.end)
-        return job
 
     def watch(self, columns, lines):
         terminal = self.terminal(columns, lines)
@@ -119,9 +113,7 @@ class Watching(unittest.TestCase):
         job.send(signal.SIGSTOP, 3)
         for terminal, columns in watchers:
             self.check_page(terminal, columns, r"! rank 3: its process is stopped", "that rank 3 is stopped")
-        job.send(signal.SIGKILL)
-        for rank in job.ranks:
-            rank.wait()
+        job.end()
         for terminal, columns in watchers:
             dead = self.check_page(terminal, columns, r"! ranks 0-3: its process is gone", "that all are gone")
             self.assertIn("not running", dead)
@@ -215,8 +207,7 @@ class Watching(unittest.TestCase):
         terminal.until(r"(?m)^ +3 ", "all ranks again")
 
     def test_stacks(self):
-        job = Job(BUILD, self.folder, TSCOPE_STALL="2", command=STANDING)
-        self.addCleanup(job.end)
+        self.job(TSCOPE_STALL="2", command=STANDING)
         self.check_stacks(80, 24)
         self.check_stacks(200, 50)
 

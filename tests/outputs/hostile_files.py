@@ -16,6 +16,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import trace_header  # noqa: E402
+from in_folder import InFolder  # noqa: E402
 from observed import clean_environment, run  # noqa: E402
 from read_trace import paths_under  # noqa: E402
 
@@ -40,12 +41,7 @@ def report(*arguments):
         return child.returncode, out.read().decode(), said, used.ru_maxrss / 1024
 
 
-class HostileFiles(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="tscope-hostile-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class HostileFiles(InFolder):
     def traces(self, ranks=2):
         path = os.path.join(self.folder, "run")
         run(TRACEGEN, "--ranks", ranks, "--steps", "20", path)

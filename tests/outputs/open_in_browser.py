@@ -8,7 +8,6 @@ import os
 import socket
 import stat
 import sys
-import tempfile
 import unittest
 
 PORT = 9001
@@ -62,22 +61,22 @@ if sys.argv[1] == "--browse":
     os._exit(0)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from in_folder import InFolder  # noqa: E402
 from observed import clean_environment, run  # noqa: E402
 
 REPORT, TRACEGEN = sys.argv[1:3]
 
 
-class Open(unittest.TestCase):
+class Open(InFolder):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="tscope-open-")
-        self.addCleanup(self.folder.cleanup)
+        super().setUp()
         self.traces = self.path("traces")
         run(TRACEGEN, "--ranks", "2", "--steps", "20", self.traces)
         if listeners():
             self.skipTest("port %d of this machine is in use" % PORT)
 
     def path(self, name):
-        return os.path.join(self.folder.name, name)
+        return os.path.join(self.folder, name)
 
     def browser(self, text):
         path = self.path("browser")
@@ -87,12 +86,12 @@ class Open(unittest.TestCase):
         return path
 
     def run_report(self, browser, *arguments):
-        environment = clean_environment(BROWSER=browser, PATH="/nowhere", TMPDIR=self.folder.name)
+        environment = clean_environment(BROWSER=browser, PATH="/nowhere", TMPDIR=self.folder)
         return run(REPORT, *arguments, self.traces, ok=None, env=environment, timeout=200)
 
     def test_only_the_page_gets_the_file(self):
         browser = self.browser("#!%s\nimport os, sys\nos.execv(%r, [%r, %r, '--browse', %r, sys.argv[1]])\n" % (
-            sys.executable, sys.executable, sys.executable, os.path.abspath(__file__), self.folder.name))
+            sys.executable, sys.executable, sys.executable, os.path.abspath(__file__), self.folder))
         os.mkfifo(self.path("said"))  # the report may end before the browser
         done = self.run_report(browser, "--format", "perfetto", "--open")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -109,7 +108,7 @@ class Open(unittest.TestCase):
         with open(self.path("trace"), "rb") as one, open(self.path("fetched"), "rb") as other:
             self.assertEqual(one.read(), other.read())
         self.assertEqual(listeners(), [])
-        self.assertEqual([name for name in os.listdir(self.folder.name) if name.startswith("tscope-")], [])
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("tscope-")], [])
 
     def test_without_a_browser_it_says_what_to_do(self):
         done = self.run_report("/nowhere/browser", "--format", "perfetto", "--open", "--output", self.path("trace"))

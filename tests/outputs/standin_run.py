@@ -6,10 +6,10 @@ import collections
 import os
 import sqlite3
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from in_folder import InFolder  # noqa: E402
 from observed import observed_environment, run  # noqa: E402
 
 BUILD = sys.argv[1]
@@ -32,12 +32,10 @@ def database(folder, traces):
     return sqlite3.connect("file:%s?mode=ro" % path, uri=True)
 
 
-class Run(unittest.TestCase):
+class Run(InFolder):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="tscope-outputs-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
-        self.traces = os.path.join(holder.name, "traces")
+        super().setUp()
+        self.traces = os.path.join(self.folder, "traces")
 
     def test_messages_of_a_pipeline(self):
         train(self.traces, "--ranks", str(STAGES), "--pipeline", str(STAGES), "--micro-batches", str(MICRO_BATCHES),

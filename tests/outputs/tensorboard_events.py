@@ -9,10 +9,10 @@ import math
 import os
 import struct
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from in_folder import InFolder  # noqa: E402
 from observed import run  # noqa: E402
 from outcomes import Skip  # noqa: E402
 
@@ -58,12 +58,7 @@ def report(*paths):
 
 
 @unittest.skipUnless(importlib.util.find_spec("tensorboard"), "tensorboard is not installed")
-class Events(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="tscope-events-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class Events(InFolder):
     def series(self, name, *paths):
         status, result, said = report(*paths)
         self.assertEqual(status, 0, said)

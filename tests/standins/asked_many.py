@@ -10,13 +10,13 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from outcomes import wait_until  # noqa: E402
+from processes import as_on_another_host  # noqa: E402
 from read_trace import paths_under  # noqa: E402
 from standin_job import Job  # noqa: E402
 
 BUILD = os.path.realpath(sys.argv[1])
 RANKS = int(sys.argv[2]) if len(sys.argv) > 2 else 64
 TIMES = int(sys.argv[3]) if len(sys.argv) > 3 else 3
-ELSEWHERE = ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"]
 
 
 def ask(where, folder):
@@ -27,7 +27,7 @@ def ask(where, folder):
 
 
 def main():
-    elsewhere = subprocess.run([*ELSEWHERE, "true"], capture_output=True, check=False).returncode == 0
+    elsewhere = as_on_another_host()
     with tempfile.TemporaryDirectory(prefix="tscope-many-") as folder:
         job = Job(BUILD, folder, "--steps", "1000", "--layers", "1", "--fault", "1", "--fault-rank", "5", "--fault-step", "2",
                   ranks=RANKS)
@@ -35,7 +35,7 @@ def main():
             wait_until("the traces of all ranks", lambda: len(paths_under(job.traces)) == RANKS)
             assert all(rank.poll() is None for rank in job.ranks)
             for _ in range(TIMES):
-                ask(ELSEWHERE if elsewhere else [], job.traces)
+                ask(elsewhere or [], job.traces)
         finally:
             job.end()
     print(f"{RANKS} ranks answered {TIMES} times" + ("" if elsewhere else "; no right to be another host"))

@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import read_trace  # noqa: E402
 import trace_header  # noqa: E402
 from observed import json_so_far  # noqa: E402
+from outcomes import wait_until  # noqa: E402
 from standin_job import Job  # noqa: E402
 
 CULPRIT, PATIENCE_S = 1, 300
@@ -89,13 +90,11 @@ def main():
     folder = tempfile.mkdtemp(prefix="verdict-")
     job = start(options, folder)
     try:
-        until, document = time.monotonic() + PATIENCE_S, None
-        while stalled_ranks(document) < options.ranks:
-            if time.monotonic() > until:
-                sys.exit(f"{stalled_ranks(document)} of {options.ranks} ranks have recorded a stall")
-            time.sleep(0.5)
+        def all_recorded():
             began = time.monotonic_ns()
             document = report(options.build, job.traces)
+            return (began, document) if stalled_ranks(document) == options.ranks else None
+        began, document = wait_until("all ranks have recorded a stall", all_recorded, PATIENCE_S, each=0.5)
         ended = time.monotonic_ns()
         check_named(document, CULPRIT)
         all_stalls = stalls(job.traces)

@@ -3,9 +3,15 @@
 import os
 
 
-def line_of(path, mark):
+def lines_of(path, begin=""):
+    """{mark: number} of those whose mark begins so; without that."""
     with open(path, encoding="utf-8") as file:
-        return next(number for number, line in enumerate(file, 1) if line.rstrip().endswith("# " + mark))
+        found = [(line.rstrip().rpartition("# " + begin), number) for number, line in enumerate(file, 1)]
+    return {mark: number for (_, is_marked, mark), number in reversed(found) if is_marked}
+
+
+def line_of(path, mark):
+    return lines_of(path)[mark]
 
 
 def place_of(path, mark):

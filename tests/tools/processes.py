@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Other processes: what the kernel says of them, and their end."""
+import contextlib
+import glob
 import os
+import shutil
 import signal
 import subprocess
 
 from outcomes import wait_until
+
+NOBODY = 65534
+# In front of a command that root starts: as another user, and as root without the right to read others.
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+WITHOUT_PTRACE = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
 
 
 def state_of(path):
@@ -33,6 +41,13 @@ def children_of(pid):
     return found
 
 
+def as_on_another_host():
+    """What makes a command run as if on another host; None without the right to that."""
+    there = ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"]
+    works = shutil.which("unshare") and subprocess.run(there + ["true"], stderr=subprocess.DEVNULL).returncode == 0
+    return there if works else None
+
+
 def run_within(seconds, command, out, err=subprocess.STDOUT, **more):
     """A command's exit status, None after so many seconds; then all that it started has ended, too. For `out` a file: a
     pipe stays open as long as a process that is left behind."""
@@ -42,8 +57,6 @@ def run_within(seconds, command, out, err=subprocess.STDOUT, **more):
     except subprocess.TimeoutExpired:
         return None
     finally:
-        try:
+        with contextlib.suppress(OSError):  # no process is left
             os.killpg(process.pid, signal.SIGKILL)
-        except OSError:
-            pass  # no process is left
         process.wait()

@@ -5,9 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import unittest
 
+from in_folder import InFolder
 from observed import observed_environment
 
 RANKS = 4
@@ -41,23 +40,21 @@ class Job:
             if self.ranks[rank].poll() is None:
                 self.ranks[rank].send_signal(number)
 
+    def wait(self, seconds=None):
+        """For each rank; how they ended."""
+        return [rank.wait(seconds) for rank in self.ranks]
+
     def end(self):
         """At once: a rank that was stopped does not live again."""
         if self.together and any(rank.poll() is None for rank in self.ranks):
             os.killpg(self.ranks[0].pid, signal.SIGKILL)
         self.send(signal.SIGKILL)
-        for rank in self.ranks:
-            rank.wait()
+        self.wait()
 
 
-class Watching(unittest.TestCase):
-    """Tests that watch jobs of the build BUILD in a folder of their own."""
+class Watching(InFolder):
+    """Tests that watch jobs of the build BUILD."""
     BUILD = None
-
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="tscope-watched-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
 
     def job(self, *options, **more):
         job = Job(self.BUILD, self.folder, *options, **more)

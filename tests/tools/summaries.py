@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 from observed import json_of, run
+from read_trace import paths_under
 
 NOT_COMPARED = {"inputs"}  # how many files of which kind the report was made from
 NOT_COMPARED_FACTS = {"read from", "attempts"}  # the same in words, and how the job's other starts ended
@@ -45,15 +46,12 @@ def expect_same(whole, summaries, what):
 def split(traces, scratch, node_of):
     """The same files, in one folder for each node; node_of(path) names it, None leaves the file out."""
     nodes = set()
-    for at, _, files in os.walk(traces):
-        for path in (os.path.join(at, name) for name in sorted(files) if name.endswith(".tscope")):
-            if not node_of(path):
-                continue
-            node = os.path.join(scratch, node_of(path))
-            link = os.path.join(node, os.path.relpath(path, traces))
-            os.makedirs(os.path.dirname(link), exist_ok=True)
-            os.link(path, link)
-            nodes.add(node)
+    for path in filter(node_of, paths_under(traces)):
+        node = os.path.join(scratch, node_of(path))
+        link = os.path.join(node, os.path.relpath(path, traces))
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        os.link(path, link)
+        nodes.add(node)
     return sorted(nodes)
 
 
@@ -69,8 +67,8 @@ def reduce_nodes(program, nodes, scratch, *options):
 
 def halves(traces, run_name):
     """A node for each half of the processes that left a trace of the run."""
-    files = sorted(os.path.join(at, name) for at, _, names in os.walk(traces) for name in names
-                   if name.endswith(".tscope") and os.path.basename(at) in (run_name, os.path.basename(traces)))
+    files = [path for path in paths_under(traces)
+             if os.path.basename(os.path.dirname(path)) in (run_name, os.path.basename(traces))]
     node = {path: "one" if i < len(files) // 2 else "other" for i, path in enumerate(files)}
     return node.get
 

@@ -14,12 +14,12 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import standin_wheel  # noqa: E402
-from lines import marked_lines  # noqa: E402
+from marks import lines_of  # noqa: E402
 from on_standins import CudaJob  # noqa: E402
 from training import HERE, expect, python_or_skip, report_on  # noqa: E402
 
 STEPS, KERNEL_US, SKIPPED_STEPS = 60, 800, 5
-LINES = marked_lines(os.path.join(HERE, "jobs", "waiting_job.py"))
+LINES = lines_of(os.path.join(HERE, "jobs", "waiting_job.py"), "LINE ")
 LOSS_BYTES = 4
 
 

@@ -14,6 +14,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import standin_wheel  # noqa: E402
+from marks import lines_of  # noqa: E402
 from observed import run  # noqa: E402
 from on_standins import CudaJob  # noqa: E402
 from outcomes import expect  # noqa: E402
@@ -23,13 +24,6 @@ from torch_python import python_or_skip  # noqa: E402
 STEPS = 40
 
 
-def marked_lines(path):
-    """{name: number} of the lines that have a name."""
-    with open(path, encoding="utf-8") as file:
-        return {text.split("# LINE ")[1].strip(): number
-                for number, text in enumerate(file, 1) if "# LINE " in text}
-
-
 def check(document):
     found = {row["line"]: row for row in document["lines"]["lines"]
              if row["file"].endswith("lines_job.py")}
@@ -37,7 +31,7 @@ def check(document):
               if not row["file"].endswith("lines_job.py")]
     expect(found and not others, f"only the program's own lines: {others}, {list(found)}")
     line = {name: found.get(number) for name, number in
-            marked_lines(os.path.join(HERE, "jobs", "lines_job.py")).items()}
+            lines_of(os.path.join(HERE, "jobs", "lines_job.py"), "LINE ").items()}
     expect(all(line.values()), f"missing: {[name for name, row in line.items() if not row]}")
     beside = [row for row in found.values() if row["function"] == "prepare" and row["host_ms"]]
     expect(not beside, f"a thread that makes tensors is none that trains: {beside}")
@@ -61,7 +55,7 @@ def check_backward(document):
     and as many backward, as backward_job.py says."""
     path = os.path.join(HERE, "jobs", "backward_job.py")
     rows = {row["line"]: row for row in document["lines"]["lines"] if row["file"].endswith("backward_job.py")}
-    line = {name: rows.get(number) for name, number in marked_lines(path).items()}
+    line = {name: rows.get(number) for name, number in lines_of(path, "LINE ").items()}
     for name, kernels, backward in (("six times", 18, 2 / 3), ("once", 4, 3 / 4), ("recomputed", 4, 1 / 2),
                                     ("custom", 1, 0), ("custom backward", 1, 0)):
         row = line[name]

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from marks import line_of  # noqa: E402
 from observed import observed_environment, run  # noqa: E402
 from outcomes import expect  # noqa: E402
 from summaries import report_on  # noqa: E402
@@ -55,7 +56,7 @@ def main():
             expect(("MEMORY.GROWTH" in found) == grows, f"{floats}: {found}")
             if grows:
                 expect(memory["growth_bytes_per_step"] == 4 * floats, f"{memory['growth_bytes_per_step']}")
-                line = 1 + next(i for i, text in enumerate(PROGRAM.splitlines()) if "# KEPT" in text)
+                line = line_of(os.path.join(scratch, "train.py"), "KEPT")
                 expect(memory["growth_source"].endswith(f"train.py:{line})"), f"{memory['growth_source']}")
                 title, = (f["title"] for f in document["findings"] if f["id"] == "MEMORY.GROWTH")
                 expect(f"train.py:{line}" in title, title)

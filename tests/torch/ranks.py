@@ -2,23 +2,12 @@
 """ranks.py COUNT SCRIPT [ARGUMENT...]: starts the ranks of a job on this machine, like torchrun, but without importing
 PyTorch itself. If one fails, ends the others, and exits with its status."""
 import os
-import socket
 import subprocess
 import sys
 import time
 
-
-def free_port():
-    """Not one of the ports that the system assigns, so no other process gets it before the job does."""
-    for port in range(10000 + os.getpid() % 20000, 32000):
-        with socket.socket() as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                tried.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
-    raise OSError("no port is free")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from ports import free_port  # noqa: E402
 
 
 def main():

@@ -133,7 +133,7 @@ AT_SECOND = ("between", "sharded")
 def slow_place(mark):
     """File and line of what is slow."""
     for path in JOBS:
-        with contextlib.suppress(StopIteration):
+        with contextlib.suppress(KeyError):
             return place_of(path, "slow: " + mark)
     raise LookupError(mark)
 

@@ -18,6 +18,7 @@ import observed  # noqa: E402
 import read_trace  # noqa: E402
 from marks import line_of, place_of  # noqa: E402
 from outcomes import expect, wait_until  # noqa: E402
+from processes import WITHOUT_PTRACE  # noqa: E402
 from repeated import main  # noqa: E402
 from standin_job import Job  # noqa: E402
 from summaries import report_on  # noqa: E402
@@ -26,7 +27,6 @@ from torch_python import python_or_skip  # noqa: E402
 RANKS, CULPRIT, STALL_S = 4, 2, 3
 JOB = os.path.join(HERE, "jobs", "stalling_rank.py")
 LIBRARY = os.path.join(HERE, "jobs", "site-packages", "fitter", "loop.py")
-WITHOUT_RIGHT = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
 
 # What rank CULPRIT does instead of the next collective, and what the report says about it. `line` is a mark in
 # stalling_rank.py, or in the library `file`, which the program calls.
@@ -138,7 +138,7 @@ def check(name, build, folder):
         program = os.path.join(build, "analyzer", "tscope-stacks")
         said.append(subprocess.run([program, traces], capture_output=True, check=False, text=True).stdout)
         if os.geteuid() == 0:  # the kernel refuses root without this capability to read root's processes with it
-            said.append(subprocess.run([*WITHOUT_RIGHT, program, traces], capture_output=True, check=False,
+            said.append(subprocess.run([*WITHOUT_PTRACE, program, traces], capture_output=True, check=False,
                                        text=True).stdout)
         else:
             print("skipped: not root, so what is shown where the kernel refuses is not tested")

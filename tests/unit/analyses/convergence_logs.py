@@ -12,10 +12,10 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from in_folder import InFolder  # noqa: E402
 from observed import json_of  # noqa: E402
 
 REPORT = sys.argv[1]
@@ -35,13 +35,9 @@ def spiked(values, steps, factor):
     return [value * (factor if i in steps else 1) for i, value in enumerate(values)]
 
 
-class Logs(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="tscope-convergence-")
-        self.addCleanup(self.folder.cleanup)
-
+class Logs(InFolder):
     def write(self, text, name):
-        path = os.path.join(self.folder.name, name)
+        path = os.path.join(self.folder, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return path
@@ -71,7 +67,7 @@ class Logs(unittest.TestCase):
 
     def test_a_log_that_is_named_and_in_a_folder_that_is_named_counts_once(self):
         path = self.write(self.lines(loss=falling(60)), "metrics.jsonl")
-        self.assertEqual([entry["files"] for entry in self.report(self.folder.name, path)["run"]["inputs"]], [1])
+        self.assertEqual([entry["files"] for entry in self.report(self.folder, path)["run"]["inputs"]], [1])
 
     def test_a_place_for_a_loss_that_is_not_known_yet_is_no_finding(self):
         even, nan = falling(60), float("nan")
@@ -88,7 +84,7 @@ class Logs(unittest.TestCase):
 
     def check(self, text, name, steps=(10, 20, 30), norm=True, rate=True, given=False):
         path = self.write(text, name)
-        c = self.report(path if given else self.folder.name)["convergence"]
+        c = self.report(path if given else self.folder)["convergence"]
         os.remove(path)
         rows = {row["role"]: row for row in c["series"]}
         self.assertEqual([rows["loss"][k] for k in ("values", "first", "last", "best")], [3, 3.5, 2.5, 2.5], name)
@@ -150,7 +146,7 @@ class Logs(unittest.TestCase):
         losses = falling(60)
         losses[40:] = [math.nan] * 20
         for rank in range(2):
-            folder = os.path.join(self.folder.name, f"rank{rank}")
+            folder = os.path.join(self.folder, f"rank{rank}")
             os.makedirs(folder)
             with open(os.path.join(folder, "run.json"), "w", encoding="utf-8") as file:
                 json.dump({"name": "test", "distributed": True}, file, indent=2)
@@ -160,7 +156,7 @@ class Logs(unittest.TestCase):
                               "phases": {"data": 0.01, "forward": 0.1, "comm": 0.05},
                               "scalars": {"loss": loss, "grad_norm": 1.0}, "memory": {"peak": 1e9}}
                     file.write(json.dumps(record, separators=(",", ":")) + "\n")
-        document = self.report(self.folder.name)
+        document = self.report(self.folder)
         rows = {row["role"]: row for row in document["convergence"]["series"]}
         self.assertEqual((rows["loss"]["name"], rows["loss"]["values"]), ("loss", 60))
         self.assertEqual(rows["loss"]["not_finite"], 20)
@@ -198,7 +194,7 @@ class Logs(unittest.TestCase):
             from pytscope import Profiler  # pylint: disable=import-outside-toplevel
         except ImportError:
             self.skipTest("pytscope is not installed")
-        profiler = Profiler(os.path.join(self.folder.name, "run")).start()
+        profiler = Profiler(os.path.join(self.folder, "run")).start()
         for _ in range(30):
             with profiler.step():
                 sum(range(20000))
@@ -206,9 +202,9 @@ class Logs(unittest.TestCase):
                 sum(range(40000))
                 profiler.mark("backward")
         profiler.finish()
-        with open(os.path.join(self.folder.name, "run", "steps.jsonl"), encoding="utf-8") as file:
+        with open(os.path.join(self.folder, "run", "steps.jsonl"), encoding="utf-8") as file:
             records = [json.loads(line) for line in file]
-        document = self.report(self.folder.name)
+        document = self.report(self.folder)
         first = document["steps"]["warmup_excluded"]
         for phase in ("forward", "backward"):
             recorded = sum(record["phases"][phase] for record in records[first:]) / len(records[first:])

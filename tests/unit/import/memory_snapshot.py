@@ -12,10 +12,10 @@ import pickle
 import resource
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from in_folder import InFolder  # noqa: E402
 from observed import json_of  # noqa: E402
 
 REPORT, SOURCE = sys.argv[1:3]
@@ -150,13 +150,9 @@ def ids(document):
     return [finding["id"] for finding in document["findings"]]
 
 
-class Snapshot(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="tscope-memory-")
-        self.addCleanup(self.folder.cleanup)
-
+class Snapshot(InFolder):
     def write(self, value, name="snapshot.pickle", protocol=4):
-        path = os.path.join(self.folder.name, name)
+        path = os.path.join(self.folder, name)
         data = value if isinstance(value, bytes) else pickle.dumps(value, protocol)
         with (gzip.open if name.endswith(".gz") else open)(path, "wb") as file:
             file.write(data)
@@ -750,7 +746,7 @@ class Snapshot(unittest.TestCase):
                 "device_traces": [small.trace, large.trace]}
         self.write(both, "snapshot_rank3.pickle")
         self.write(small.snapshot(), "snapshot_rank0.pickle")
-        memory = self.report(self.folder.name)["memory"]
+        memory = self.report(self.folder)["memory"]
         self.assertEqual((memory["rank"], memory["device"]), (3, 1))
         self.assertEqual(sorted((d["rank"], d["device"], d["allocated_bytes"]) for d in memory["devices"]),
                          [(0, 0, MIB), (3, 0, MIB), (3, 1, 9 * MIB)])
@@ -780,7 +776,7 @@ class Snapshot(unittest.TestCase):
         class Evil:
             def __reduce__(self):
                 return os.mkdir, (os.path.join(self_folder, "executed"),)
-        self_folder = self.folder.name
+        self_folder = self.folder
         self.refused({"segments": [], "device_traces": [Evil()]})
         self.assertFalse(os.path.exists(os.path.join(self_folder, "executed")))
 

@@ -4,10 +4,10 @@
 import json
 import os
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from in_folder import InFolder  # noqa: E402
 from observed import json_of, run  # noqa: E402
 
 REPORT = sys.argv[1]
@@ -29,13 +29,9 @@ NET = {"mod_order": {"fw_pre_order": ["N", "N.a", "N.b", "N.b.c"]},
            stat("N.a", grad_total=500, act_grad_per_module=5, act_total=100)]}
 
 
-class Modules(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="tscope-modules-")
-        self.addCleanup(self.folder.cleanup)
-
+class Modules(InFolder):
     def write(self, document):
-        path = os.path.join(self.folder.name, "modules.json")
+        path = os.path.join(self.folder, "modules.json")
         with open(path, "w", encoding="utf-8") as file:
             file.write(document if isinstance(document, str) else json.dumps(document))
         return path
@@ -82,7 +78,7 @@ class Modules(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_a_file_that_cannot_be_used_is_told(self):
-        damaged = os.path.join(self.folder.name, "a.json")
+        damaged = os.path.join(self.folder, "a.json")
         with open(damaged, "w", encoding="utf-8") as file:
             file.write('{"mod_stats": [')
         report = json_of(REPORT, damaged, self.write(NET))

@@ -7,10 +7,10 @@ The output must arrive byte for byte as without the preload.
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from in_folder import InFolder  # noqa: E402
 from observed import json_of, observed_environment  # noqa: E402
 
 LIBRARY, REPORT = sys.argv[1:3]
@@ -23,11 +23,10 @@ step(ctypes.c_uint64(0))
 """
 
 
-class Output(unittest.TestCase):
+class Output(InFolder):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="tscope-output-")
-        self.addCleanup(folder.cleanup)
-        self.traces = os.path.join(folder.name, "traces")
+        super().setUp()
+        self.traces = os.path.join(self.folder, "traces")
 
     def run_program(self, program, scalars="stdout", preload=True, begin=BEGIN):
         settings = {"TSCOPE_SCALARS": scalars} if scalars else {}
