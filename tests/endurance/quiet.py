@@ -13,7 +13,7 @@ import tempfile
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "torch"), str(TESTS / "tools")]
 from observed import json_of, observed_environment, run  # noqa: E402
-from training import Job, python_or_skip  # noqa: E402
+from torch_job import TorchJob  # noqa: E402
 
 NAMES = ("DIST.STRAGGLER", "DIST.SLOW_LINK", "DIST.HANG", "DIST.DESYNC", "DIST.FAIL_SLOW", "TIMING.FAIL_SLOW")
 ON_STANDINS = {"data parallel": [], "1F1B pipeline": ["--pipeline", "4", "--micro-batches", "6"],
@@ -49,12 +49,11 @@ def repeat(kind, runs, job):
 
 def main():
     build, runs = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
-    python, wrong = python_or_skip(), 0
-    library = str(build / "preload" / "libtscope.so")
+    wrong = 0
 
     def on_torch(script, options, ranks):
         def job(_, scratch):
-            one = Job(python, library, scratch, "quiet")
+            one = TorchJob(build, scratch, "quiet")
             one.run(*options, script=script, ranks=ranks)
             return named(build, one.directory)
         return job

@@ -13,7 +13,8 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-from observed import clean_environment, json_of, run  # noqa: E402
+from in_folder import InOneFolder  # noqa: E402
+from observed import clean_environment, json_of, run, without_progress  # noqa: E402
 
 REPORT, TRACEGEN = sys.argv[1:3]
 ENV = clean_environment(LC_ALL="C.UTF-8")
@@ -21,15 +22,14 @@ ENV = clean_environment(LC_ALL="C.UTF-8")
 
 def report(*arguments, **env):
     done = run(REPORT, *arguments, ok=None, env={**ENV, **env})
-    # On a busy machine it takes longer than a second and says so.
-    done.stderr = re.sub(r"^tscope-report: [\w ]+: \d+ % after \d+ s\n", "", done.stderr, flags=re.M)
+    done.stderr = without_progress(done.stderr)
     return done
 
 
-class Cli(unittest.TestCase):
+class Cli(InOneFolder):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="tscope-cli-")
+        super().setUpClass()
         cls.traces = cls.write("traces", "--run", "slow", "--ranks", "4", "--steps", "40", "--phases",
                                "--slow-rank", "2", "--slow-factor", "1.5", "--skew",
                                "--realtime", "2000000000000000000")
@@ -37,17 +37,9 @@ class Cli(unittest.TestCase):
                   "--data-ns", "1000", "--realtime", "1000000000000000000")
 
     @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    @classmethod
     def write(cls, name, *options):
-        path = os.path.join(cls.folder.name, name)
-        run(TRACEGEN, *options, path)
-        return path
-
-    def path(self, *names):
-        return os.path.join(self.folder.name, *names)
+        run(TRACEGEN, *options, cls.path(name))
+        return cls.path(name)
 
     def ok(self, *arguments, **env):
         done = report(*arguments, **env)

@@ -5,11 +5,11 @@ import os
 import re
 import statistics
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from in_folder import InOneFolder  # noqa: E402
 from observed import json_of, run  # noqa: E402
 
 REPORT, TRACEGEN, DOCS = sys.argv[1:4]
@@ -19,21 +19,17 @@ def report(*arguments):
     return run(REPORT, *arguments, ok=None)
 
 
-class Gate(unittest.TestCase):
+class Gate(InOneFolder):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="tscope-gate-")
+        super().setUpClass()
         cls.slow = cls.write("slow", "--slow-rank", "2", "--slow-factor", "3", "--phases")
         cls.even = cls.write("even", "--data-ns", "1000")
         cls.found = cls.document(cls.slow)["findings"]
 
     @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    @classmethod
     def path(cls, name, text=None):
-        path = os.path.join(cls.folder.name, name)
+        path = super().path(name)
         if text is not None:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)

@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import browser  # noqa: E402
 import inputs  # noqa: E402
 from observed import json_of, run  # noqa: E402
+from page_data import DATA, data_of  # noqa: E402
 import shared_recordings  # noqa: E402
 
 browser.need()
@@ -43,21 +44,6 @@ def ms(value):
     if value == 0:
         return "0 s"
     return words([(1e3, "s"), (1, "ms"), (1e-3, "µs"), (1e-6, "ns")], value)
-
-
-def unpacked(value):
-    if isinstance(value, list):
-        return [unpacked(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    if set(value) == {"_columns", "_rows"}:
-        return [dict(zip(value["_columns"], map(unpacked, row))) for row in value["_rows"]]
-    return {key: unpacked(one) for key, one in value.items()}
-
-
-def data_of(page):
-    return unpacked(json.loads(re.search(
-        r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1)))
 
 
 def cut(value):
@@ -120,8 +106,7 @@ class Page(unittest.TestCase):
         self.open(path)
         with open(path, encoding="utf-8") as file:
             page = file.read()
-        self.assertLess(len(page.encode()) - len(re.search(r'id="data">(.*?)</script>', page, re.S).group(1)),
-                        CODE_LIMIT)
+        self.assertLess(len(page.encode()) - len(DATA.search(page)[1]), CODE_LIMIT)
         report = self.report_of(*paths)
         self.assertEqual(data_of(page)["report"], cut(report), name)
         self.assertEqual(self.browser.run("""
@@ -615,7 +600,7 @@ class Stacks(Page):
                        for i, (depth, name, own, value) in enumerate(self.FRAMES)],
             "known": 1, "call_sites": 9, "reason": None}
         data["report"]["sections"] = [{"name": "lines", "title": "Lines", "mark": "ok", "unknown": None, "facts": [], "basis": []}]
-        begin, end = re.search(r'id="data">(.*?)</script>', page, re.S).span(1)
+        begin, end = DATA.search(page).span(1)
         with open(path, "w", encoding="utf-8") as file:
             file.write(page[:begin] + json.dumps(data).replace("<", "\\u003c") + page[end:])
         self.open(path)

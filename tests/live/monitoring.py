@@ -25,7 +25,7 @@ import browser  # noqa: E402
 from observed import run  # noqa: E402
 from outcomes import Skip, wait_until  # noqa: E402
 from ports import free_port  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import StandinJob  # noqa: E402
 
 BUILD, SOURCE = (os.path.abspath(argument) for argument in sys.argv[1:3])
 MONITORING = os.path.join(SOURCE, "scripts", "monitoring")
@@ -133,7 +133,7 @@ SLOW_RANK, LOST_RANK = 2, 1
 @contextlib.contextmanager
 def job(folder):
     """Some minutes of steps with a slow rank; then another rank dies, and the others wait for it."""
-    ranks = Job(BUILD, folder, "--steps", "100000", "--forward-ms", "200", "--backward-ms", "300", "--slow-rank",
+    ranks = StandinJob(BUILD, folder, "--steps", "100000", "--forward-ms", "200", "--backward-ms", "300", "--slow-rank",
                 str(SLOW_RANK), "--fault", "2", "--fault-rank", str(LOST_RANK), "--fault-step", "270", run="night")
     with subprocess.Popen([TOP, "--prometheus", os.path.join(folder, "top.prom"), "--interval", "1", ranks.traces]) as top:
         try:

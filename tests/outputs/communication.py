@@ -4,7 +4,6 @@
 
 The table of kernels, the overlap, the page, the timeline and the database have the same sums, for every recording in
 TESTDATA and for made-up ones of libraries side by side, whose sums are those of their schedule."""
-import json
 import os
 import pathlib
 import re
@@ -15,7 +14,10 @@ import tempfile
 from perfetto_slices import Trace
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import truth  # noqa: E402
 from observed import clean_environment, json_of, run  # noqa: E402
+from page_data import data_of  # noqa: E402
+from profiler_file import event, write  # noqa: E402
 from shared_recordings import profiles  # noqa: E402
 
 REPORT, TESTDATA = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -69,33 +71,19 @@ MADE = {
 }
 
 
-def union(spans):
-    joined = []
-    for begin, end in sorted(spans):
-        if joined and begin <= joined[-1][1]:
-            joined[-1][1] = max(end, joined[-1][1])
-        else:
-            joined.append([begin, end])
-    return joined
-
-
 def length(spans):
-    return sum(end - begin for begin, end in union(spans))
+    return truth.length(truth.union(spans))
 
 
-def trace_of(rank, world, mark, rows):
-    events = []
+def events_of(mark, rows):
     for step in range(STEPS):
         at = 1000 + step * STEP_US
-        events.append(dict(ph="X", cat="user_annotation", name=mark.format(step + 1), pid=9, tid=9, ts=at, dur=STEP_US - 100))
+        yield event("user_annotation", mark.format(step + 1), at, STEP_US - 100)
         for i, (stream, begin, duration, name) in enumerate(rows):
-            link = {"correlation": 1 + step * len(rows) + i}
-            events.append(dict(ph="X", cat="cuda_runtime", name="cudaLaunchKernel", pid=9, tid=9, ts=at + 5 + 3 * i,
-                               dur=2, args=link))
-            events.append(dict(ph="X", cat="gpu_memcpy" if name.startswith("Memcpy") else "kernel", name=name, pid=0,
-                               tid=stream, ts=at + begin, dur=duration, args={**link, "device": 0, "stream": stream}))
-    return {"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world},
-            "traceEvents": events}
+            link = 1 + step * len(rows) + i
+            yield event("cuda_runtime", "cudaLaunchKernel", at + 5 + 3 * i, 2, correlation=link)
+            yield event("gpu_memcpy" if name.startswith("Memcpy") else "kernel", name, at + begin, duration, correlation=link,
+                        stream=stream)
 
 
 def truth_of(made):
@@ -165,15 +153,12 @@ def differ(what, one, other, allowed=1e-3):
         yield f"{what}: {one:.4f} ms and {other:.4f} ms"
 
 
-def look_at(inputs, scratch, truth=None):
+def look_at(inputs, scratch, true=None):
     report = json_of(REPORT, *inputs)
     if not report["kernels"]["by_category"]:
         return
     table = of_table(report)
-    page = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', output("html", inputs), re.S)[1])
-    rows = page["report"]["kernels"]["by_category"]
-    if isinstance(rows, dict):
-        rows = [dict(zip(rows["_columns"], row)) for row in rows["_rows"]]
+    rows = data_of(output("html", inputs))["report"]["kernels"]["by_category"]
     yield from differ("text", of_text(output("text", inputs)), table, 0.06)  # as many digits as it shows
     yield from differ("page", sum(row["sum_ms"] for row in rows if row["category"] in KINDS), table)
     database, timeline = os.path.join(scratch, "db"), os.path.join(scratch, "timeline")
@@ -191,11 +176,11 @@ def look_at(inputs, scratch, truth=None):
     if other >= 0.02:
         yield f"{other:.1%} of the GPU's time is of no known kind"
     os.unlink(database)
-    if truth:
-        yield from differ("schedule", truth["table_ms"], table)
+    if true:
+        yield from differ("schedule", true["table_ms"], table)
         for field in ("comm_ms", "exposed_ms", "fused_ms"):
-            if report["overlap"][field] is None or abs(report["overlap"][field] - truth[field]) > 0.01 * truth[field]:
-                yield f"{field}: {report['overlap'][field]}, by the schedule {truth[field]:.4f}"
+            if report["overlap"][field] is None or abs(report["overlap"][field] - true[field]) > 0.01 * true[field]:
+                yield f"{field}: {report['overlap'][field]}, by the schedule {true[field]:.4f}"
 
 
 def main():
@@ -205,8 +190,8 @@ def main():
             folder = os.path.join(scratch, f"made-{looked_at}")
             os.mkdir(folder)
             for rank, rows in made[1].items():
-                with open(os.path.join(folder, f"rank{rank}.json"), "w") as file:
-                    json.dump(trace_of(rank, max(2, len(made[1]), rank + 1), made[0], rows), file)
+                write(os.path.join(folder, f"rank{rank}.json"), list(events_of(made[0], rows)), rank,
+                      max(2, len(made[1]), rank + 1))
             wrong += [f"{name}: {one}" for one in look_at([folder], scratch, truth_of(made))]
             looked_at += 1
         for name, paths in profiles(TESTDATA, scratch).items():

@@ -19,6 +19,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from observed import clean_environment, json_of, run  # noqa: E402
+from page_data import data_of  # noqa: E402
 from shared_recordings import profiles  # noqa: E402
 
 ALLOWED = 0.02
@@ -293,9 +294,7 @@ def of_text(pairs, report, text):
 
 
 def alike(one, other):
-    """The page's tables are rows under columns, and very long names are cut."""
-    if isinstance(other, dict) and "_columns" in other:
-        other = [dict(zip(other["_columns"], row)) for row in other["_rows"]]
+    """In the page very long names are cut."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -306,7 +305,7 @@ def alike(one, other):
 
 
 def of_page(pairs, report, page):
-    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    data = data_of(page)
     for part in ("findings", "critical_path", "budget", "overlap", "pipeline", "distributed", "steps"):
         pairs.equal("parts of the page", part, alike(report[part], data["report"][part]), True)
 

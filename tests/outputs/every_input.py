@@ -11,13 +11,14 @@ import random
 import re
 import sqlite3
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import inputs  # noqa: E402
+from in_folder import InOneFolder  # noqa: E402
 from observed import run  # noqa: E402
 from outcomes import Skip  # noqa: E402
+from page_data import data_of  # noqa: E402
 
 REPORT, TRACEGEN = sys.argv[1:3]
 try:
@@ -68,11 +69,10 @@ def log(path, names):
     return [path]
 
 
-class Outputs(unittest.TestCase):
+class Outputs(InOneFolder):
     @classmethod
     def setUpClass(cls):
-        cls.holder = tempfile.TemporaryDirectory(prefix="tscope-every-")
-        cls.folder = cls.holder.name
+        super().setUpClass()
         plain = ["gemm", "relu", "copy"]
         cls.made = {
             "own": inputs.synthetic(TRACEGEN, cls.folder, "own", "--ranks", "3", "--steps", "20", "--phases"),
@@ -81,14 +81,6 @@ class Outputs(unittest.TestCase):
             "snapshot": snapshot(cls.path("snapshot.pickle"), plain),
             "log": log(cls.path("log.jsonl"), ["accuracy"]),
         }
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.holder.cleanup()
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.folder, name)
 
     def write(self, kind, *arguments):
         output = self.path("output")
@@ -101,7 +93,7 @@ class Outputs(unittest.TestCase):
     def page(self, *arguments):
         text = self.write("html", *arguments).decode()  # it is UTF-8
         self.assertEqual(len(re.findall(r"<script", text)), 2, "a name became a script")
-        return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S).group(1))
+        return data_of(text)
 
     def timeline(self, *arguments):
         trace = perfetto.Trace()

@@ -5,7 +5,6 @@ with one line, within a stated memory; a file that is not believed costs its own
 import gzip
 import json
 import os
-import re
 import resource
 import shutil
 import struct
@@ -17,7 +16,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import trace_header  # noqa: E402
 from in_folder import InFolder  # noqa: E402
-from observed import clean_environment, run  # noqa: E402
+from observed import clean_environment, run, without_progress  # noqa: E402
 from read_trace import paths_under  # noqa: E402
 
 REPORT, TRACEGEN = sys.argv[1:3]
@@ -25,8 +24,6 @@ ENV = clean_environment(LC_ALL="C.UTF-8")
 MIB = 1 << 20
 DOES_NOT_START = 127  # the dynamic linker says so, in one of several ways
 SANITIZED = "asan" in subprocess.run(["ldd", REPORT], capture_output=True, text=True).stdout
-# On a busy machine: what takes more than a second says how far it is.
-PROGRESS = re.compile(r"tscope-report: [\w ]+: \d+ % after \d+ s$")
 
 
 def report(*arguments):
@@ -37,8 +34,7 @@ def report(*arguments):
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         wrong.seek(0)
-        said = "".join(line for line in wrong.read().decode().splitlines(True) if not PROGRESS.match(line))
-        return child.returncode, out.read().decode(), said, used.ru_maxrss / 1024
+        return child.returncode, out.read().decode(), without_progress(wrong.read().decode()), used.ru_maxrss / 1024
 
 
 class HostileFiles(InFolder):

@@ -9,11 +9,11 @@ import re
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import unittest
 from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from in_folder import InOneFolder  # noqa: E402
 from observed import clean_environment  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
@@ -31,11 +31,11 @@ RUN = b"\x1b]0;owned\x07run\r\x9b2J\x1b[2J"
 ACTS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
-class HostileWords(unittest.TestCase):
+class HostileWords(InOneFolder):
     @classmethod
     def setUpClass(cls):
-        cls.holder = tempfile.TemporaryDirectory(prefix="tscope-words-")
-        cls.words = os.path.join(cls.holder.name, "words")
+        super().setUpClass()
+        cls.words = cls.path("words")
         with open(cls.words, "wb") as file:
             file.write(b"\n".join(WORDS) + b"\n")
         cls.traces = cls.generate("plain")
@@ -43,18 +43,14 @@ class HostileWords(unittest.TestCase):
         cls.hang = cls.generate("hang", "--flavour", "gloo", "--hang-rank", "1")
 
     @classmethod
-    def tearDownClass(cls):
-        cls.holder.cleanup()
-
-    @classmethod
     def generate(cls, name, *options):
-        path = os.path.join(cls.holder.name, name)
+        path = cls.path(name)
         subprocess.run([TRACEGEN, "--words", cls.words, "--ranks", "3", "--steps", "12", "--phases", *options, "--run", RUN, path],
                        check=True, capture_output=True)
         return path
 
     def run_it(self, *command, status=(0,)):
-        done = subprocess.run(command, capture_output=True, env=ENV, cwd=self.holder.name)
+        done = subprocess.run(command, capture_output=True, env=ENV, cwd=self.folder)
         self.assertIn(done.returncode, status, done.stderr)
         return done
 
@@ -95,14 +91,14 @@ class HostileWords(unittest.TestCase):
             self.assertTrue(done.stdout.isascii(), "JSON is ASCII: then no name in it acts on a terminal")
             json.loads(self.shows(done.stdout.replace(b"\x7f", b"")))  # terminals ignore DEL
         for command in ([REPORT, "--format", "html"], [REPORT, "diff", "--format", "html", self.slow], [TOP, "--once", "--html"]):
-            page = os.path.join(self.holder.name, "page.html")
+            page = self.path("page.html")
             output = [page] if command[0] == TOP else ["--output", page]
             self.run_it(*command, *output, self.traces)
             with open(page, "rb") as file:
                 self.shows(file.read().replace(b"\x7f", b""), tabs=True)
 
     def test_a_scraper_gets_lines_of_metrics(self):
-        path = os.path.join(self.holder.name, "metrics")
+        path = self.path("metrics")
         self.run_it(TOP, "--once", "--prometheus", path, self.slow)
         with open(path, "rb") as file:
             text = self.shows(file.read())
@@ -111,13 +107,13 @@ class HostileWords(unittest.TestCase):
             self.assertRegex(line, rf"\A(?:# .*|[a-z_]+\{{{label}(?:,{label})*\}} \S+)\Z")
 
     def test_a_gate_and_a_table_of_hosts_show_text(self):
-        found = os.path.join(self.holder.name, "found.xml")
+        found = self.path("found.xml")
         done = self.run_it(REPORT, "--fail-on", "info", "--github", "--junit", found, self.hang, status=(1,))
         self.shows(done.stderr)
         with open(found, "rb") as file:
             text = self.shows(file.read(), tabs=True)
         self.assertIn("failure", [element.tag for element in ElementTree.fromstring(text).iter()])
-        report = os.path.join(self.holder.name, "slow.json")
+        report = self.path("slow.json")
         self.run_it(REPORT, "--format", "json", "--output", report, self.slow)
         for options in ((), ("--format", "json")):
             done = self.run_it(LAUNCHER, "hosts", *options, report, report, status=(0, 1))
@@ -125,13 +121,13 @@ class HostileWords(unittest.TestCase):
             self.shows(done.stderr)
 
     def test_tables_and_databases_hold_text(self):
-        database, folder = os.path.join(self.holder.name, "db"), os.path.join(self.holder.name, "tables")
+        database, folder = self.path("db"), self.path("tables")
         self.run_it(REPORT, "--format", "sqlite", "--output", database, self.hang)
         db = sqlite3.connect(database)
         self.addCleanup(db.close)
         for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             db.execute(f"SELECT * FROM {table}").fetchall()  # text that is not UTF-8 is an error
-        self.run_it(REPORT, "--format", "perfetto", "--output", os.path.join(self.holder.name, "timeline"), self.traces)
+        self.run_it(REPORT, "--format", "perfetto", "--output", self.path("timeline"), self.traces)
         self.run_it(REPORT, "--export", folder, self.hang, status=(0, 2))
         for name in os.listdir(folder) if os.path.isdir(folder) else ():
             with open(os.path.join(folder, name), "rb") as file:

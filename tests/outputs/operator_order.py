@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import json_of  # noqa: E402
-from profiler_file import event, report_on  # noqa: E402
+from profiler_file import event, report_on_events  # noqa: E402
 from shared_recordings import document_of, profiles, spans_of  # noqa: E402
 
 REPORT, SHARED = sys.argv[1:3]
@@ -68,7 +68,7 @@ class Order(unittest.TestCase):
                 events += [event("cpu_op", "inner", at, 20),
                            event("cuda_runtime", "cudaLaunchKernel", at + 5, 5, correlation=link),
                            event("kernel", name, at + 30, 10, correlation=link, stream=7)]
-        rows = report_on(REPORT, events)["kernels"]["operator_sequences"]
+        rows = report_on_events(REPORT, events)["kernels"]["operator_sequences"]
         self.assertEqual(sorted((row["operator"], row["kernels"], row["launched"], row["count"]) for row in rows),
                          [("outer", "a ×2 → b", 3, 2), ("outer", "a ×3 → b", 4, 1), ("outer", "a → b → a", 3, 1)])
         self.assertEqual({row["kernels"]: round(row["sum_ms"], 6) for row in rows},

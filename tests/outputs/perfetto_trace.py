@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 from perfetto_slices import Trace, perfetto
+from in_folder import InOneFolder
 import observed
 import profiler_file
 import shared_recordings  # perfetto_slices says where
@@ -28,25 +29,17 @@ def run(*arguments):
     return observed.run(REPORT, *arguments, ok=None)
 
 
-class Perfetto(unittest.TestCase):
+class Perfetto(InOneFolder):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="tscope-perfetto-")
+        super().setUpClass()
         cls.slow = cls.tracegen("slow", "--ranks", "4", "--steps", "30", "--phases", "--skew",
                                 "--slow-rank", "2", "--slow-factor", "1.4")
 
     @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    @classmethod
     def tracegen(cls, name, *options):
-        path = os.path.join(cls.folder.name, name)
-        observed.run(TRACEGEN, *options, path)
-        return path
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
+        observed.run(TRACEGEN, *options, cls.path(name))
+        return cls.path(name)
 
     def trace(self, *arguments, name="trace"):
         done = run("--format", "perfetto", "--output", self.path(name), *arguments)

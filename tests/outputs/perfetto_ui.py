@@ -8,15 +8,14 @@ import functools
 import http.server
 import os
 import sys
-import tempfile
 import threading
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import browser as chromium  # noqa: E402
+from in_folder import InOneFolder  # noqa: E402
 from observed import run  # noqa: E402
-from outcomes import Skip  # noqa: E402
+from outcomes import Skip, wait_until  # noqa: E402
 import shared_recordings  # noqa: E402
 
 REPORT, TRACEGEN, TESTDATA = sys.argv[1:4]
@@ -53,7 +52,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-class Opened(unittest.TestCase):
+class Opened(InOneFolder):
     """A trace, opened in the interface."""
 
     @classmethod
@@ -63,10 +62,9 @@ class Opened(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="tscope-ui-")
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.file = os.path.join(cls.folder.name, "trace")
-        cls.write(cls.folder.name)
+        super().setUpClass()
+        cls.file = cls.path("trace")
+        cls.write(cls.folder)
         cls.trace = perfetto.Trace()
         with open(cls.file, "rb") as file:
             cls.trace.ParseFromString(file.read())
@@ -78,12 +76,9 @@ class Opened(unittest.TestCase):
         cls.browser = chromium.Browser(1600, 1000)
         cls.addClassCleanup(cls.browser.close)
         cls.browser.do("POST", "/url", {"url": "%s/index.html#!/?url=%s/trace" % (address, address)})
-        until = time.monotonic() + 120
-        while not cls.browser.run("return !!(window.app && app.trace && app.trace.workspace &&"
-                                  " app.trace.workspace.children.some(node => node.name.startsWith('Global')))"):
-            if time.monotonic() > until:
-                raise RuntimeError("the interface did not open the trace: %s" % cls.browser.logs())
-            time.sleep(0.2)
+        wait_until("the interface opens the trace", lambda: cls.browser.run(
+            "return !!(window.app && app.trace && app.trace.workspace &&"
+            " app.trace.workspace.children.some(node => node.name.startsWith('Global')))"), each=0.2)
 
     def ask(self, sql):
         return self.browser.run(QUERY, sql)

@@ -21,6 +21,7 @@ sys.path.insert(0, PACKAGE)
 os.environ["PYTHONPATH"] = PACKAGE
 sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
 import libtscope  # noqa: E402
+from in_folder import InOneFolder  # noqa: E402
 from observed import clean_environment, run  # noqa: E402
 from outcomes import SKIPPED  # noqa: E402
 
@@ -30,20 +31,12 @@ def needs(*names):
     return unittest.skipIf(missing, f"no {' and no '.join(missing)} in this Python: scripts/setup test, or long, installs them")
 
 
-class WithTwoRuns(unittest.TestCase):
+class WithTwoRuns(InOneFolder):
     @classmethod
     def setUpClass(cls):
-        cls.holder = tempfile.TemporaryDirectory(prefix="tscope-exports-")
-        cls.folder = cls.holder.name
+        super().setUpClass()
         for name, options in (("one", ["--slow-rank", "1", "--slow-factor", "3"]), ("two", [])):
             run(TRACEGEN, "--run", name, "--ranks", "2", "--steps", "30", "--phases", *options, os.path.join(cls.folder, name))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.holder.cleanup()
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
 
 
 class Scalars(unittest.TestCase):

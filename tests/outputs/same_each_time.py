@@ -7,13 +7,13 @@ A sum in another order, or an entry in another row, is a difference. FOLDER has 
 other inputs are traces of ranks on several hosts, summaries of them, and a recording that contradicts itself.
 """
 import difflib
-import json
 import os
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import run  # noqa: E402
+from profiler_file import event, write_ranks  # noqa: E402
 
 REPORT, REDUCE, TRACEGEN = sys.argv[1:4]
 RECORDINGS = sys.argv[4:]
@@ -25,6 +25,7 @@ def write_contradiction(folder):
     """Two ranks that reduce in two groups, each in another order, on one stream: no collective can end before the other
     has. By the others, in a third group, the ranks' clocks are known."""
     os.mkdir(folder)
+    ranks = []
     for rank in range(2):
         events, at, number = [], 1000, 0
         for step in range(12):
@@ -32,18 +33,16 @@ def write_contradiction(folder):
             for group in (rank, 1 - rank, *9 * [2]):
                 for name, took in (("gemm", 20 + 7 * step), ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 400)):
                     number += 1
-                    link = {"correlation": number}
                     members = {"Collective name": "allreduce", "Process Group Name": str(group), "Group size": 2,
                                "Process Group Ranks": "[0, 1]", "dtype": "Float", "In msg nelems": 9, "Out msg nelems": 9}
-                    events += [dict(ph="X", cat="cuda_runtime", name="cudaLaunchKernel", pid=1, tid=1, ts=at, dur=5, args=link),
-                               dict(ph="X", cat="kernel", name=name, pid=0, tid=7, ts=at + 6, dur=took,
-                                    args={**link, "device": 0, "stream": 7, **(members if name != "gemm" else {})})]
+                    events += [event("cuda_runtime", "cudaLaunchKernel", at, 5, correlation=number),
+                               event("kernel", name, at + 6, took, correlation=number, stream=7,
+                                     **(members if name != "gemm" else {}))]
                     at += took + 10
             at += 50
-            events.append(dict(ph="X", cat="user_annotation", name=f"ProfilerStep#{step}", pid=1, tid=1, ts=begin, dur=at - begin))
-        with open(os.path.join(folder, f"rank{rank}.trace.json"), "w", encoding="utf-8") as file:
-            json.dump({"schemaVersion": 1, "traceEvents": events,
-                       "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}}, file)
+            events.append(event("user_annotation", f"ProfilerStep#{step}", begin, at - begin))
+        ranks.append(events)
+    write_ranks(folder, *ranks)
 
 
 def document(form, threads, folder):

@@ -8,10 +8,10 @@ import os
 import re
 import sqlite3
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from in_folder import InOneFolder  # noqa: E402
 import observed  # noqa: E402
 import profiler_file  # noqa: E402
 
@@ -25,23 +25,15 @@ def run(*arguments):
     return observed.run(REPORT, *arguments, ok=None)
 
 
-class Databases(unittest.TestCase):
+class Databases(InOneFolder):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="tscope-sqlite-")
+        super().setUpClass()
         cls.common = common = ["--ranks", str(RANKS), "--steps", str(STEPS), "--phases", "--skew"]
         cls.slow = cls.tracegen("slow", *common, "--slow-rank", str(SLOW), "--slow-factor", "1.4")
         cls.even = cls.tracegen("even", *common, "--data-ns", "1000")
         cls.db = cls.write("slow.db", cls.slow)
         cls.both = cls.write("both.db", "diff", cls.even, cls.slow)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.folder.name, name)
 
     @classmethod
     def tracegen(cls, name, *options):

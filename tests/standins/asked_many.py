@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from outcomes import wait_until  # noqa: E402
 from processes import as_on_another_host  # noqa: E402
 from read_trace import paths_under  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import StandinJob  # noqa: E402
 
 BUILD = os.path.realpath(sys.argv[1])
 RANKS = int(sys.argv[2]) if len(sys.argv) > 2 else 64
@@ -29,7 +29,7 @@ def ask(where, folder):
 def main():
     elsewhere = as_on_another_host()
     with tempfile.TemporaryDirectory(prefix="tscope-many-") as folder:
-        job = Job(BUILD, folder, "--steps", "1000", "--layers", "1", "--fault", "1", "--fault-rank", "5", "--fault-step", "2",
+        job = StandinJob(BUILD, folder, "--steps", "1000", "--layers", "1", "--fault", "1", "--fault-rank", "5", "--fault-step", "2",
                   ranks=RANKS)
         try:
             wait_until("the traces of all ranks", lambda: len(paths_under(job.traces)) == RANKS)

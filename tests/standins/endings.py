@@ -17,7 +17,7 @@ from control_groups import ControlGroup  # noqa: E402
 from observed import json_of, observed_environment, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from repeated import main  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import StandinJob  # noqa: E402
 from summaries import report_on  # noqa: E402
 
 FAULTS = {"sleep": 1, "die": 2, "stop": 3, "skip": 4, "exit": 6, "abort": 7, "crash": 8, "extra": 9, "error": 10, "memory": 11}
@@ -105,7 +105,7 @@ def run_stopped(build, folder, command, scenario, look):
 def run_ranks_alone(build, folder, command):
     """Each rank is on its own host, and no launcher sees how it ends."""
     preload = [os.path.join(build, *path) for path in (("tests", "standins", "libskewclock.so"), ("preload", "libtscope.so"))]
-    job = Job(build, folder, command=command, run="end", of_rank={rank: {"LOCAL_RANK": "0"} for rank in range(4)},
+    job = StandinJob(build, folder, command=command, run="end", of_rank={rank: {"LOCAL_RANK": "0"} for rank in range(4)},
               LD_PRELOAD=" ".join(preload), SKEW_HOSTS="1")
     job.ranks[1].wait(timeout=60)
     try:

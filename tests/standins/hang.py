@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from observed import json_of, json_so_far, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from repeated import main  # noqa: E402
-from standin_job import RANKS, Job  # noqa: E402
+from standin_job import RANKS, StandinJob  # noqa: E402
 from summaries import report_on  # noqa: E402
 
 SLEEP, DIE, STOP, SKIP, HALF = "1", "2", "3", "4", "5"
@@ -48,7 +48,7 @@ STALL_S = 3
 
 
 def start(build, folder, fault, *options, **more):
-    return Job(build, folder, "--steps", "100000", "--fault", fault, "--fault-rank", "1", *options, run="hang", **more)
+    return StandinJob(build, folder, "--steps", "100000", "--fault", fault, "--fault-rank", "1", *options, run="hang", **more)
 
 
 def program(build, name):

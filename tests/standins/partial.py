@@ -17,7 +17,7 @@ from observed import run  # noqa: E402
 from promises import broken  # noqa: E402
 from read_trace import paths_under  # noqa: E402
 from repeated import main  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import StandinJob  # noqa: E402
 from summaries import report_on  # noqa: E402
 
 STEPS = 24
@@ -236,7 +236,7 @@ COMPARED = {"ring", "retained-full", "duty", "graphs-whole", "no-driver", "kille
 
 
 def start(build, folder, options, env, env2):
-    return Job(build, folder, "--steps", str(STEPS), *options, run="partial", ranks=1 if "--ranks" in options else 4,
+    return StandinJob(build, folder, "--steps", str(STEPS), *options, run="partial", ranks=1 if "--ranks" in options else 4,
                of_rank={2: env2}, stderr=None, **env)
 
 

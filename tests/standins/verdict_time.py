@@ -24,13 +24,13 @@ import read_trace  # noqa: E402
 import trace_header  # noqa: E402
 from observed import json_so_far  # noqa: E402
 from outcomes import wait_until  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import StandinJob  # noqa: E402
 
 CULPRIT, PATIENCE_S = 1, 300
 
 
 def start(options, folder):
-    return Job(options.build, folder, "--steps", "100000", "--fault", "1", "--fault-rank", str(CULPRIT), "--fault-step", "5",
+    return StandinJob(options.build, folder, "--steps", "100000", "--fault", "1", "--fault-rank", str(CULPRIT), "--fault-step", "5",
                ranks=options.ranks, TSCOPE_STALL=str(options.stall))
 
 

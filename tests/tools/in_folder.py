@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tests that each have a folder of their own."""
+"""Tests with a folder: each one of its own, or all of a class one."""
+import os
 import tempfile
 import unittest
 
@@ -9,3 +10,15 @@ class InFolder(unittest.TestCase):
         holder = tempfile.TemporaryDirectory(prefix="tscope-test-")
         self.addCleanup(holder.cleanup)
         self.folder = holder.name
+
+
+class InOneFolder(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory(prefix="tscope-test-")
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = holder.name
+
+    @classmethod
+    def path(cls, *names):
+        return os.path.join(cls.folder, *names)

@@ -3,6 +3,7 @@
 tscope or in a terminal of any width."""
 import json
 import os
+import re
 import shlex
 import subprocess
 
@@ -39,6 +40,11 @@ def run(*command, ok=(0,), env=None, **more):
     assert ok is None or done.returncode in ok, \
         f"{command}: status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done
+
+
+def without_progress(said):
+    """What a program said on standard error; on a busy machine it says after a second how far it is."""
+    return re.sub(r"^tscope-report: [\w ]+: \d+ % after \d+ s\n", "", said, flags=re.M)
 
 
 def json_of(program, *arguments, **more):

@@ -28,7 +28,7 @@ def write_ranks(folder, *ranks):
         write(os.path.join(folder, f"rank{rank}.pt.trace.json"), events, rank, len(ranks))
 
 
-def report_on(program, *ranks):
+def report_on_events(program, *ranks):
     """On a recording of each rank, or on one that says nothing of ranks."""
     with tempfile.TemporaryDirectory(prefix="tscope-profile-") as folder:
         if len(ranks) > 1:

@@ -15,7 +15,7 @@ GPUS_OF_A_HOST = 8
 STANDING = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "live", "standing_rank.py")]
 
 
-class Job:
+class StandinJob:
     """`command` is run instead of the training program, in front of its options. `of_rank` has variables of single ranks,
     `more` those of all. What ranks say is seen if `stdout` or `stderr` is None. Ranks of a job that is `together` end in one
     moment: if one ended before the others, these would get errors, and hang no more."""
@@ -57,6 +57,6 @@ class Watching(InFolder):
     BUILD = None
 
     def job(self, *options, **more):
-        job = Job(self.BUILD, self.folder, *options, **more)
+        job = StandinJob(self.BUILD, self.folder, *options, **more)
         self.addCleanup(job.end)
         return job

@@ -8,14 +8,12 @@ each waits, and their lines.
 import json
 import os
 import signal
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-import read_trace  # noqa: E402
-from marks import place_of  # noqa: E402
-from outcomes import wait_until  # noqa: E402
-from repeated import main  # noqa: E402
-from training import HERE, Job, expect, python_or_skip, report_on  # noqa: E402
+from torch_job import HERE, TorchJob
+import read_trace
+from marks import place_of
+from outcomes import expect, wait_until
+from repeated import main
 
 # Ranks, marks of the lines in circle_rank.py, and for whom each rank of the circle waits. The third rank of the last
 # job only waits for those of the circle.
@@ -59,10 +57,10 @@ def judge(name, document):
 
 
 def check(name, build, folder):
-    job = Job(python_or_skip(), os.path.join(build, "preload", "libtscope.so"), folder, name)
+    job = TorchJob(build, folder, name)
     job.environment["TSCOPE_STALL"] = "3"
     run_until_stalled(job, name)
-    judge(name, report_on(os.path.join(build, "analyzer", "tscope-report"), job.directory))
+    judge(name, job.report())
 
 
 if __name__ == "__main__":

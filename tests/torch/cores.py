@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Four ranks on two cores are too many, and the report says so; one rank on two cores is not.
 
-    cores.py LIBTSCOPE TSCOPE-REPORT
+    cores.py --build BUILD [CASE...]
 
 The true values are the kernel's counts, as the ranks themselves read them. If they used the cores, they are too many by
 themselves; if other processes had most of the cores, the report has to name these, for one rank as for four. In between
@@ -10,26 +10,23 @@ it may say either.
 """
 import os
 import re
-import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-from outcomes import Skip  # noqa: E402
-from training import Job, expect, python_or_skip, report_on  # noqa: E402
+from torch_job import TorchJob
+from outcomes import Skip, expect
+from repeated import main
 
-LIBRARY, REPORT = sys.argv[1:3]
 SECONDS = "4"
 FULL, TAKEN = 1.8, 1.0  # of two cores: the ranks have all of them; others have most
 
 
-def run(python, scratch, ranks):
+def run(build, folder, ranks):
     """The finding, all findings, the share of their time that the ranks waited, and how many cores they used."""
-    job = Job(python, LIBRARY, scratch, f"of-{ranks}")
+    job = TorchJob(build, folder, "job")
     out = job.run(SECONDS, script="busy_ranks.py", ranks=ranks)
     times = [[float(number) for number in found] for found in re.findall(r"scheduled (\d+) (\d+) (\d+)", out)]
     expect(len(times) == ranks, out)
     ran, waited, took = (sum(column) for column in zip(*times))
-    findings = report_on(REPORT, job.directory)["findings"]
+    findings = job.report()["findings"]
     found = [f for f in findings if f["id"] == "HOST.OVERSUBSCRIBED"]
     return found, findings, waited / (ran + waited), ran / (took / ranks)
 
@@ -49,28 +46,33 @@ def check_too_many(found, findings, used):
         expect(under == finding["id"].startswith(("DIST.", "TIMING.", "EFFICIENCY.")), finding)
 
 
-def main():
-    python = python_or_skip()
+def four_ranks(build, folder):
+    found, findings, share, used = run(build, folder, 4)
+    expect(share > 0.25, f"four ranks on two cores waited {share:.0%}: no truth to test with")
+    print(f"four ranks waited {share:.0%} and used {used:.2f} cores: {[f['title'] for f in found]}")
+    check_too_many(found, findings, used)
+
+
+def one_rank(build, folder):
+    found, findings, share, _ = run(build, folder, 1)
+    print(f"one rank waited {share:.0%}: {[f['title'] for f in found]}")
+    expect(not any("share" in f["title"] or "has only" in f["title"] for f in found), found)
+    if share < 0.08:
+        expect(not found, found)
+    if share > 0.15:
+        expect(len(found) == 1, f"waited {share:.0%}: {findings}")
+
+
+def prepare(_):
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
         raise Skip("one core alone")
     if not os.path.exists("/proc/self/schedstat"):
         raise Skip("no schedstat in this kernel")
     os.sched_setaffinity(0, cores)
-    with tempfile.TemporaryDirectory(prefix="tscope-cores-") as scratch:
-        found, findings, share, used = run(python, scratch, 4)
-        expect(share > 0.25, f"four ranks on two cores waited {share:.0%}: no truth to test with")
-        print(f"four ranks waited {share:.0%} and used {used:.2f} cores: {[f['title'] for f in found]}")
-        check_too_many(found, findings, used)
-        found, findings, share, _ = run(python, scratch, 1)
-        print(f"one rank waited {share:.0%}: {[f['title'] for f in found]}")
-        expect(not any("share" in f["title"] or "has only" in f["title"] for f in found), found)
-        if share < 0.08:
-            expect(not found, found)
-        if share > 0.15:
-            expect(len(found) == 1, f"waited {share:.0%}: {findings}")
-    return 0
 
+
+CASES = {"four": four_ranks, "one": one_rank}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(CASES, lambda name, build, folder: CASES[name](build, folder), prepare=prepare)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """HOST.SYNC names a line at which waiting for the GPU costs time, with its saving, and no other line: host_sync.py
-LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER.
+--build BUILD.
 
 PyTorch's CUDA wheel on the stand-ins runs waiting_job.py twice. In the first run the host waits for the loss of each
 step, and after that the GPU is idle for as long as the op log of the stand-in says. In the second the host waits too,
@@ -9,25 +9,22 @@ but for the step before, and the GPU always has work. The saving in the first re
 run is shorter.
 """
 import os
-import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-import standin_wheel  # noqa: E402
-from marks import lines_of  # noqa: E402
-from on_standins import CudaJob  # noqa: E402
-from training import HERE, expect, python_or_skip, report_on  # noqa: E402
+from torch_job import HERE, CudaJob
+from marks import lines_of
+from outcomes import expect
+from repeated import main
 
 STEPS, KERNEL_US, SKIPPED_STEPS = 60, 800, 5
 LINES = lines_of(os.path.join(HERE, "jobs", "waiting_job.py"), "LINE ")
 LOSS_BYTES = 4
 
 
-def run(case, python, site, library, tool, scratch):
-    job = CudaJob(python, site, library, scratch, case)
+def run(case, build, folder):
+    job = CudaJob(build, folder, case)
     job.environment.update(RANK="0", STANDIN_KERNEL_US=str(KERNEL_US))
     expect(job.run(case, str(STEPS), script="waiting_job.py", ranks=0) == f"steps={STEPS}\n", "its output")
-    document = report_on(tool, job.directory)
+    document = job.report()
     expect(document["quality"]["coverage"]["kernel times"]["share"] == 1, f"{document['quality']}")
     return job, document
 
@@ -73,16 +70,5 @@ def check(costing, free):
     expect(not syncs(free_document), f"{syncs(free_document)}")
 
 
-def main():
-    library, tool, standins = sys.argv[1:4]
-    python = python_or_skip()
-    wheel = standin_wheel.site_or_skip(python)
-    with tempfile.TemporaryDirectory(prefix="tscope-sync-") as scratch:
-        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
-        jobs = {case: run(case, python, site, library, tool, scratch) for case in ("costs", "costs-nothing")}
-        check(jobs["costs"], jobs["costs-nothing"])
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(["host-sync"], lambda name, build, folder: check(*(run(case, build, folder) for case in ("costs", "costs-nothing"))))

@@ -3,16 +3,14 @@
 """Jobs on a GPU that validate, save and log at fixed distances, of a model that is not wrapped: the report names these
 steps by what they hold, which the job itself writes. On the stand-ins.
 
-    kinds.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER [JOB...]
+    kinds.py --build BUILD [JOB...]
 """
 import json
 import os
-import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-import standin_wheel  # noqa: E402
-from training import Job, expect, python_or_skip, report_on  # noqa: E402
+from torch_job import CudaJob
+from outcomes import expect
+from repeated import main
 
 # How many ranks, 0: one process that is no rank; and its options.
 JOBS = {"both": (0, []),
@@ -23,7 +21,7 @@ WORDS = {"validation": "with copies to the GPU", "checkpoint": "copied from the 
 WORDS_OF_RANKS = {**WORDS, "checkpoint": "on rank 0 alone while the others wait"}
 
 
-def check(document, truth, words_of):
+def judge(document, truth, words_of):
     """A step ends with its optimizer: what follows the tenth optimizer call is in step 10, counted from 0."""
     found, first = document["steps"]["other"], document["steps"]["warmup_excluded"]
     for kind, words in words_of.items():
@@ -37,22 +35,15 @@ def check(document, truth, words_of):
         expect(any(f"every {work['every']} steps" in title for title in titles), f"{work} in {titles}")
 
 
-def main():
-    library, report, standins = sys.argv[1:4]
-    python = python_or_skip()
-    wheel = standin_wheel.site_or_skip(python)
-    with tempfile.TemporaryDirectory(prefix="torch-kinds-") as scratch:
-        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
-        for name in sys.argv[4:] or JOBS:
-            ranks, options = JOBS[name]
-            job = Job(python, library, scratch, name)
-            job.environment.update(PYTHONPATH=site, STANDIN_KERNEL_US="300", **({} if ranks else {"RANK": "0"}))
-            out = job.run(os.path.join(scratch, "checkpoint.pt"), *options, script="kinds_rank.py", ranks=ranks)
-            document = report_on(report, job.directory)
-            print(name, document["steps"]["other"], document["steps"]["in_turn"])
-            check(document, json.loads(out), WORDS_OF_RANKS if ranks else WORDS)
-    return 0
+def check(name, build, folder):
+    ranks, options = JOBS[name]
+    job = CudaJob(build, folder, name)
+    job.environment.update(STANDIN_KERNEL_US="300", **({} if ranks else {"RANK": "0"}))
+    out = job.run(os.path.join(folder, "checkpoint.pt"), *options, script="kinds_rank.py", ranks=ranks)
+    document = job.report()
+    print(name, document["steps"]["other"], document["steps"]["in_turn"])
+    judge(document, json.loads(out), WORDS_OF_RANKS if ranks else WORDS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(JOBS, check)

@@ -1,30 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares the report's lines with those of a known program: lines.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER
-[PART...].
+"""Compares the report's lines with those of a known program: lines.py --build BUILD [PART...].
 
 PyTorch's CUDA wheel on the stand-ins runs lines_job.py, which waits for the GPU with .item() once per step; the report
 has to give its file, its line and the right number of waits.
 """
+import functools
 import os
 import sqlite3
-import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "tools"))
-import standin_wheel  # noqa: E402
-from marks import lines_of  # noqa: E402
-from observed import run  # noqa: E402
-from on_standins import CudaJob  # noqa: E402
-from outcomes import expect  # noqa: E402
-from summaries import report_on  # noqa: E402
-from torch_python import python_or_skip  # noqa: E402
+from torch_job import HERE, CudaJob
+from marks import lines_of
+from observed import run
+from outcomes import expect
+from repeated import main
 
 STEPS = 40
+PARTS = {"all": "sampled", "some": "collectives", "none": "off", "backward": "sampled"}
 
 
-def check(document):
+def check_lines(document):
     found = {row["line"]: row for row in document["lines"]["lines"]
              if row["file"].endswith("lines_job.py")}
     others = [row["place"] for row in document["lines"]["lines"]
@@ -105,43 +101,31 @@ def check_database(job, tool, line):
         expect(found > 0, f"{name}: calls of that line in the database")
 
 
-def check_jobs(python, site, library, tool, scratch, parts):
-    """With the lines of all calls, of some, and of none."""
-    bare = CudaJob(python, site, None, scratch, "bare")
-    bare.environment["RANK"] = "0"
-    printed = bare.run(str(STEPS), script="lines_job.py", ranks=0)
-    for name, environment in (("all", {"TSCOPE_LINES": "sampled"}), ("some", {"TSCOPE_LINES": "collectives"}),
-                              ("none", {"TSCOPE_LINES": "off"})):
-        if name not in parts:
-            continue
-        job = CudaJob(python, site, library, scratch, name)
-        job.environment.update(environment, RANK="0")
-        expect(job.run(str(STEPS), script="lines_job.py", ranks=0) == printed, "its output")
-        document = report_on(tool, job.directory)
-        if name == "all":
-            check_database(job, tool, check(document))
-        elif name == "some":
-            rows = document["lines"]["lines"]
-            expect(rows and not any(row["samples"] for row in rows), f"no launches: {rows}")
-        else:
-            expect(document["lines"]["call_sites"] is None, f"{document['lines']}")
+@functools.cache
+def printed_without_the_shim(build):
+    with tempfile.TemporaryDirectory(prefix="tscope-lines-") as folder:
+        job = CudaJob(build, folder, "bare", bare=True)
+        job.environment["RANK"] = "0"
+        return job.run(str(STEPS), script="lines_job.py", ranks=0)
 
 
-def main():
-    library, tool, standins = sys.argv[1:4]
-    parts = sys.argv[4:] or ["all", "some", "none", "backward"]
-    python = python_or_skip()
-    wheel = standin_wheel.site_or_skip(python)
-    with tempfile.TemporaryDirectory(prefix="tscope-lines-") as scratch:
-        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
-        check_jobs(python, site, library, tool, scratch, parts)
-        if "backward" in parts:
-            job = CudaJob(python, site, library, scratch, "backward")
-            job.environment.update(TSCOPE_LINES="sampled", RANK="0")
-            job.run("300", script="backward_job.py", ranks=0)
-            check_backward(report_on(tool, job.directory))
-        return 0
+def check(name, build, folder):
+    """With the lines of all calls, of some, and of none; and those of the backward pass."""
+    job = CudaJob(build, folder, name)
+    job.environment.update(TSCOPE_LINES=PARTS[name], RANK="0")
+    if name == "backward":
+        job.run("300", script="backward_job.py", ranks=0)
+        return check_backward(job.report())
+    expect(job.run(str(STEPS), script="lines_job.py", ranks=0) == printed_without_the_shim(build), "its output")
+    document = job.report()
+    if name == "all":
+        check_database(job, os.path.join(build, "analyzer", "tscope-report"), check_lines(document))
+    elif name == "some":
+        rows = document["lines"]["lines"]
+        expect(rows and not any(row["samples"] for row in rows), f"no launches: {rows}")
+    else:
+        expect(document["lines"]["call_sites"] is None, f"{document['lines']}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(PARTS, check)

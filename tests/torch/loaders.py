@@ -3,14 +3,14 @@
 """What loaders cost: for each job, what a step would take without its work outside the phases, and with ranks that load
 equally fast. The truth is from the job's own clock in the same run: on a busy machine another run is another job.
 
-    loaders.py LIBTSCOPE TSCOPE-REPORT [JOB...]
+    loaders.py --build BUILD [JOB...]
 """
 import json
 import os
-import sys
-import tempfile
 
-from training import Job, expect, python_or_skip, report_on
+from torch_job import TorchJob
+from outcomes import expect
+from repeated import main
 
 NO_WORK, EQUAL = "nothing outside the phases", "rank 1 as fast as its peers"
 # Options, what is changed, and who is named.
@@ -62,15 +62,15 @@ def seconds_for(ranks, workers, ahead, change, quicker_s):
     return ends
 
 
-def check(name, python, library, report, scratch):
+def check(name, build, folder):
     options, change, named = JOBS[name]
-    job = Job(python, library, scratch, "job")
-    job.run("--times", scratch, *options, script="loading_rank.py", ranks=2)
+    job = TorchJob(build, folder, "job")
+    job.run("--times", folder, *options, script="loading_rank.py", ranks=2)
     ranks = []
     for rank in range(2):
-        with open(os.path.join(scratch, f"rank{rank}.json"), encoding="utf-8") as file:
+        with open(os.path.join(folder, f"rank{rank}.json"), encoding="utf-8") as file:
             ranks.append(json.load(file))
-    document = report_on(report, job.directory)
+    document = job.report()
     value = dict(zip(options[::2], options[1::2]))
     first = document["steps"]["warmup_excluded"]
 
@@ -95,14 +95,5 @@ def check(name, python, library, report, scratch):
     expect(set(told) <= promised <= set(named), f"{name}: {found}")
 
 
-def main():
-    library, report = sys.argv[1:3]
-    python = python_or_skip()
-    for name in sys.argv[3:] or JOBS:
-        with tempfile.TemporaryDirectory(prefix="torch-loaders-") as scratch:
-            check(name, python, library, report, scratch)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(JOBS, check)

@@ -2,49 +2,26 @@
 # SPDX-License-Identifier: MIT
 """PyTorch's stock CUDA wheel under the preload, on the stand-ins: no GPU, real call patterns.
 
-    on_standins.py CASE LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER    runs one case of CASES
+    on_standins.py --build BUILD [CASE...]
 
 The stand-in GPU counts what is launched on it (its op log); the trace must have all of that.
 """
 import collections
-import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-import standin_wheel  # noqa: E402
-from outcomes import Skip  # noqa: E402
-from read_trace import ENUMS, PENDING  # noqa: E402
-from training import Job, check_phases, expect, python_or_skip, report_on, steps_run  # noqa: E402
+from torch_job import CudaJob
+from outcomes import Skip, expect
+from read_trace import ENUMS, PENDING
+from repeated import main
+from torch_python import python_or_skip
+from training import check_phases, steps_run
 
 OPS = ENUMS["OPS"]
 # NCCL implements the others with sends and receives.
 ONE_KERNEL = {OPS[name] for name in ("ALLREDUCE", "BROADCAST", "REDUCE", "ALLGATHER",
                                      "REDUCE_SCATTER")}
-
-
-class CudaJob(Job):
-    """A job that uses the wheel in `site`, see standin_wheel.py."""
-
-    def __init__(self, python, site, library, scratch, name):
-        super().__init__(python, library, scratch, name)
-        self.log = os.path.join(scratch, name + "-log")
-        os.mkdir(self.log)
-        self.environment.update(PYTHONPATH=site, STANDIN_LOG=self.log)
-
-    def train(self, *arguments, ranks):
-        """The output of the ranks, in their order."""
-        lines = self.run(*arguments, script="train_nccl.py", ranks=ranks).splitlines()
-        return sorted(lines)
-
-    def operations(self, rank):
-        """The work on a rank's GPU, from the stand-in's log."""
-        with open(os.path.join(self.log, f"rank{rank}.jsonl"), encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
-        return [line for line in lines if "op" in line]
 
 
 def check_spans(trace, operations):
@@ -110,9 +87,9 @@ def check_communicators(traces, wanted):
     expect(sorted(found) == sorted(wanted), f"communicators {found}, not {wanted}")
 
 
-def check_report(job, tool, ranks, steps):
+def check_report(job, ranks, steps):
     """The report describes this run correctly, and says that it saw all of it."""
-    found = report_on(tool, job.directory)
+    found = job.report()
     expect(found["run"]["ranks_found"] == list(range(ranks)), f"{found['run']}")
     expect(found["steps"]["count"] == steps, f"steps: {found['steps']}")
     quality = found["quality"]
@@ -143,10 +120,10 @@ def gemm_flops(tokens, width=128, blocks=2, vocabulary=512):
     return 3 * 2 * tokens * (blocks * block + width * vocabulary)
 
 
-def data_parallel(python, site, library, tool, scratch):
+def data_parallel(build, folder):
     """DDP in several buckets, with gradient accumulation and data workers, on four ranks."""
     arguments = ["--steps", "8", "--grad-accum", "2", "--workers", "1"]
-    bare, job = CudaJob(python, site, None, scratch, "bare"), CudaJob(python, site, library, scratch, "ddp")
+    bare, job = CudaJob(build, folder, "bare", bare=True), CudaJob(build, folder, "ddp")
     bare = bare.train(*arguments, ranks=4)
     out = job.train(*arguments, ranks=4)
     expect(out == bare and len(out) == 4, f"{bare} without, {out} with the shim")
@@ -161,7 +138,7 @@ def data_parallel(python, site, library, tool, scratch):
                 and call.count > 1]  # a barrier sums one number
         expect(sum(call.bytes for call in sums) == 8 * 4 * weights(), "each gradient once a step")
         expect(len(sums) > 8 * 2, f"{len(sums)} sums of gradients")
-    found = check_report(job, tool, 4, 8)
+    found = check_report(job, 4, 8)
     passes = 4 * 2 # ranks times accumulation
     expect(found["budget"]["gemm_flops"] == passes * gemm_flops(tokens=4 * 64),
            f"{found['budget']}")
@@ -171,11 +148,11 @@ def data_parallel(python, site, library, tool, scratch):
            f"{gemms}")
 
 
-def sharded(python, site, library, tool, scratch):
+def sharded(build, folder):
     """FSDP, and ZeRO with only the optimizer sharded; also NCCL's own records."""
     for strategy, wanted in (("fsdp", ("ALLGATHER", "REDUCE_SCATTER")),
                              ("zero", ("ALLREDUCE", "BROADCAST"))):
-        job = CudaJob(python, site, library, scratch, strategy)
+        job = CudaJob(build, folder, strategy)
         job.environment["TSCOPE_NCCL_PROFILER"] = "times"
         out = job.train("--strategy", strategy, "--steps", "6", ranks=2)
         expect(all(steps_run(line) == 6 for line in out) and len(out) == 2, f"{out}")
@@ -189,20 +166,20 @@ def sharded(python, site, library, tool, scratch):
                    f"{strategy}: {ops}, of which NCCL told {inside}")
             expect(all(ops[OPS[name]] >= 6 for name in wanted), f"{strategy}: {ops}")
             check_phases(trace, 6, 6)
-        check_report(job, tool, 2, 6)
+        check_report(job, 2, 6)
 
 
-def compiled(python, site, library, tool, scratch):
+def compiled(build, folder):
     """Triton's launches, which go to the driver, and torch.compile, whose worker processes do not train."""
-    headers = subprocess.run([python, "-c", "import sysconfig as s; print(s.get_path('include'))"],
+    headers = subprocess.run([python_or_skip(), "-c", "import sysconfig as s; print(s.get_path('include'))"],
                              capture_output=True, text=True, check=True).stdout.strip()
     if not shutil.which("cc") or not os.path.exists(os.path.join(headers, "Python.h")):
         raise Skip(f"Triton needs a C compiler and Python's headers ({headers})")
-    job = CudaJob(python, site, library, scratch, "compiled")
+    job = CudaJob(build, folder, "compiled")
     job.environment.update(
-        RANK="0", TRITON_CACHE_DIR=os.path.join(scratch, "triton"),
-        TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"),
-        TRITON_LIBCUDA_PATH=os.path.join(site, "nvidia", "cu13", "lib"))
+        RANK="0", TRITON_CACHE_DIR=os.path.join(folder, "triton"),
+        TORCHINDUCTOR_CACHE_DIR=os.path.join(folder, "inductor"),
+        TRITON_LIBCUDA_PATH=os.path.join(folder, "site", "nvidia", "cu13", "lib"))
     expect(job.run(script="compiled.py", ranks=0) == "done\n", "its output")
     trace, = job.traces(1)
     operations = job.operations(0)
@@ -214,10 +191,10 @@ def compiled(python, site, library, tool, scratch):
     return 0
 
 
-def expandable(python, site, library, tool, scratch):
+def expandable(build, folder):
     """Expandable segments get physical memory from the driver and map it. The mapped memory must equal what the
     allocator says it holds, after it grew and after it released memory."""
-    job = CudaJob(python, site, library, scratch, "expandable")
+    job = CudaJob(build, folder, "expandable")
     job.environment.update(RANK="0", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
     grown, left = map(int, job.run(script="expandable.py", ranks=0).split())
     trace, = job.traces(1)
@@ -241,20 +218,20 @@ def expandable(python, site, library, tool, scratch):
             else:
                 del held[record.address]
     expect(sum(held.values()) == left, f"created and not released: {held}")
-    segments = report_on(tool, job.directory)["memory"]["segments"]
+    segments = job.report()["memory"]["segments"]
     expect(segments["obtained_bytes"] - segments["returned_bytes"] == left, f"{segments}")
 
 
-def sampled(python, site, library, tool, scratch):
+def sampled(build, folder):
     """Without CUPTI: the number and arithmetic of GEMMs, and a sample of their times. On a host as slow as this one
     these are above the true times, and the report says so."""
     arguments = ["--steps", "8"]
-    bare = CudaJob(python, site, None, scratch, "bare").train(*arguments, ranks=2)
-    job = CudaJob(python, site, library, scratch, "sampled")
+    bare = CudaJob(build, folder, "bare", bare=True).train(*arguments, ranks=2)
+    job = CudaJob(build, folder, "sampled")
     job.environment.update(TSCOPE_GPU="events", TSCOPE_GPU_GEMMS="4")
     out = job.train(*arguments, ranks=2)
     expect(out == bare and len(out) == 2, f"{bare} without, {out} with the shim")
-    found = report_on(tool, job.directory)
+    found = job.report()
     gemms, timing = found["gemms"], found["quality"]["gpu_timing"]
     expect(timing.startswith("event pairs around collectives and a sample of GEMMs"), timing)
     expect(found["budget"]["gemm_flops"] == 2 * gemm_flops(tokens=4 * 64),
@@ -272,10 +249,10 @@ def sampled(python, site, library, tool, scratch):
            "a sample of GEMMs is no account of the GPU")
 
 
-def graphed(python, site, library, tool, scratch):
+def graphed(build, folder):
     """A step that is one CUDA graph with collectives in it, and callables that are graphed."""
-    bare = CudaJob(python, site, None, scratch, "bare")
-    job = CudaJob(python, site, library, scratch, "graphed")
+    bare = CudaJob(build, folder, "bare", bare=True)
+    job = CudaJob(build, folder, "graphed")
     out, without = (sorted(one.run(script="graphed.py", ranks=2).splitlines())
                     for one in (job, bare))
     expect(out == without and len(out) == 2, f"{without} without, {out} with the shim")
@@ -299,7 +276,7 @@ def graphed(python, site, library, tool, scratch):
         expect(len(trace.records["Launch"]) + held == counted,
                f"rank {trace.rank}: {len(trace.records['Launch'])} launches and {held} in graphs "
                f"of {counted} kernels")
-    quality = report_on(tool, job.directory)["quality"]
+    quality = job.report()["quality"]
     expect(quality["lost"] == 0, f"{quality}")
     for name in ("collective times", "kernel times", "collective calls", "graph replays",
                  "matched collectives"):
@@ -311,14 +288,5 @@ CASES = {case.__name__.replace("_", "-"): case
          for case in (data_parallel, sharded, compiled, expandable, sampled, graphed)}
 
 
-def main():
-    case, library, tool, standins = sys.argv[1:5]
-    python = python_or_skip()
-    wheel = standin_wheel.site_or_skip(python)
-    with tempfile.TemporaryDirectory(prefix="tscope-cuda-") as scratch:
-        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
-        CASES[case](python, site, library, tool, scratch)
-
-
 if __name__ == "__main__":
-    main()
+    main(CASES, lambda name, build, folder: CASES[name](build, folder))

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: MIT
 """The cost of the shim for a PyTorch job on the CPU: paired runs, alternately without and with it.
 
-    overhead.py LIBTSCOPE [PAIRS [TSCOPE-TOP]]
+    overhead.py BUILD [PAIRS [--watched]]
 
-With TSCOPE-TOP both runs of a pair have the shim, and the second one is watched ten times a second. Prints, for each
+With --watched both runs of a pair have the shim, and the second one is watched ten times a second. Prints, for each
 job, the median over the pairs of time with / time without, and the spread of the pairs. Time is the CPU time of the
 whole process, including tscope's own threads, because on a busy machine wall time depends on other processes.
 """
+import os
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
-from training import Job, python_or_skip
+from torch_job import TorchJob
 
 # Training on two ranks that compute all the time; and the worst case: allocations one after the other with no work
 # between them.
@@ -37,9 +38,9 @@ def train(job):
     return float(re.search(r"cpu_step_ms=([\d.]+)", err).group(1))
 
 
-def watched(job, top):
-    with subprocess.Popen([top, "--format", "json", "--interval", "0.1", job.directory],
-                          stdout=subprocess.DEVNULL) as watcher:
+def watched(job):
+    with subprocess.Popen([os.path.join(job.build, "analyzer", "tscope-top"), "--format", "json", "--interval", "0.1",
+                           job.directory], stdout=subprocess.DEVNULL) as watcher:
         try:
             return train(job)
         finally:
@@ -65,18 +66,17 @@ def allocate(job):
 
 
 def main():
-    library = sys.argv[1]
+    build = os.path.realpath(sys.argv[1])
     pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 10
-    python = python_or_skip()
     with tempfile.TemporaryDirectory(prefix="tscope-overhead-") as scratch:
         if len(sys.argv) > 3:
             compare("watched training step", "ms", pairs,
-                    lambda pair: train(Job(python, library, scratch, f"alone {pair}")),
-                    lambda pair: watched(Job(python, library, scratch, f"watched {pair}"), sys.argv[3]))
+                    lambda pair: train(TorchJob(build, scratch, f"alone {pair}")),
+                    lambda pair: watched(TorchJob(build, scratch, f"watched {pair}")))
             return
         for name, unit, measure in (("training step", "ms", train), ("small tensor", "ns", allocate)):
-            compare(name, unit, pairs, lambda pair: measure(Job(python, None, scratch, "bare")),
-                    lambda pair: measure(Job(python, library, scratch, f"{name} {pair}")))
+            compare(name, unit, pairs, lambda pair: measure(TorchJob(build, scratch, "bare", bare=True)),
+                    lambda pair: measure(TorchJob(build, scratch, f"{name} {pair}")))
 
 
 if __name__ == "__main__":

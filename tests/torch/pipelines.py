@@ -6,16 +6,18 @@ not also rank by rank. Where one rank of the stage works longer, this rank is na
 equally long, nobody is. What a step then takes is from the job's own clock in the same run: on a busy machine other
 delays hide a part of the work, and the other stage works longer too.
 
-    pipelines.py LIBTSCOPE TSCOPE-REPORT
+    pipelines.py --build BUILD [JOB...]
 """
 import json
 import os
-import sys
-import tempfile
 
-from training import Job, expect, python_or_skip, report_on
+from torch_job import TorchJob
+from outcomes import expect
+from repeated import main
 
 STEPS, RANKS = 40, 4
+WAYS = ("irecv", "recv", "batch")  # to receive messages
+JOBS = {**{way: ["--slow-stage", "1", "--way", way] for way in WAYS}, "slow-rank": ["--slow-rank", "3"], "even": []}
 
 
 def works_s(steps):
@@ -73,19 +75,18 @@ def ends_with_slow_work(ranks, left):
     return ends
 
 
-def report_of(python, library, report, *options):
+def report_of(build, folder, options):
     """And how long a step takes if stage 1 works as long as stage 0, by the job's own clock."""
-    with tempfile.TemporaryDirectory(prefix="torch-pipelines-") as scratch:
-        job = Job(python, library, scratch, "pipeline")
-        job.run("--steps", str(STEPS), "--times", scratch, *options, script="pipeline_gloo.py", ranks=RANKS)
-        ranks = []
-        for rank in range(RANKS):
-            with open(os.path.join(scratch, f"rank{rank}.json"), encoding="utf-8") as file:
-                ranks.append(json.load(file))
-        document = report_on(report, job.directory)
-        first = document["steps"]["warmup_excluded"]
-        ends = ends_with_slow_work(ranks, slow_work_left(ranks))
-        return document, sum(1e3 * (end[-1] - end[first - 1]) / (STEPS - first) for end in ends) / RANKS
+    job = TorchJob(build, folder, "pipeline")
+    job.run("--steps", str(STEPS), "--times", folder, *options, script="pipeline_gloo.py", ranks=RANKS)
+    ranks = []
+    for rank in range(RANKS):
+        with open(os.path.join(folder, f"rank{rank}.json"), encoding="utf-8") as file:
+            ranks.append(json.load(file))
+    document = job.report()
+    first = document["steps"]["warmup_excluded"]
+    ends = ends_with_slow_work(ranks, slow_work_left(ranks))
+    return document, sum(1e3 * (end[-1] - end[first - 1]) / (STEPS - first) for end in ends) / RANKS
 
 
 def stage_findings(document):
@@ -114,19 +115,17 @@ def check_slow(document, truth_ms):
     expect(unknown <= 0.02 * path["length_ms"], f"{unknown} ms of the path have no reason")
 
 
-def main():
-    library, report = sys.argv[1:3]
-    python = python_or_skip()
-    for way in ("irecv", "recv", "batch"):
-        check_slow(*report_of(python, library, report, "--slow-stage", "1", "--way", way))
-    document, _ = report_of(python, library, report, "--slow-rank", "3")
-    expect([one["ranks"] for one in straggler_findings(document)] == [[3]] and not stage_findings(document),
-           f"one rank of a stage is slow: {document['findings']}")
-    document, _ = report_of(python, library, report)
-    found = named(stage_findings(document)) + straggler_findings(document)
-    expect(not found, f"nobody is slow: {found}")
-    return 0
+def check(name, build, folder):
+    document, truth_ms = report_of(build, folder, JOBS[name])
+    if name in WAYS:
+        check_slow(document, truth_ms)
+    elif name == "slow-rank":
+        expect([one["ranks"] for one in straggler_findings(document)] == [[3]] and not stage_findings(document),
+               f"one rank of a stage is slow: {document['findings']}")
+    else:
+        found = named(stage_findings(document)) + straggler_findings(document)
+        expect(not found, f"nobody is slow: {found}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(JOBS, check)

@@ -3,7 +3,7 @@
 """Recordings of PyTorch's own profiler on the CPU, of jobs whose last rank does more than its peers: the rank is
 named, and the replay promises no more than the rank's own clock says that this costs.
 
-    profiled_ranks.py TSCOPE-REPORT
+    profiled_ranks.py BUILD
 """
 import json
 import os
@@ -11,12 +11,12 @@ import statistics
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-from observed import json_of  # noqa: E402
-from training import HERE, Job, expect, python_or_skip  # noqa: E402
+from torch_job import HERE, TorchJob
+from marks import place_of
+from observed import json_of
+from outcomes import expect
 
-with open(os.path.join(HERE, "jobs", "profiled_rank.py")) as job:
-    FIRST_LINE_OF_EXTRA = 1 + job.read().split("\n").index("def extra(kind, matrix):")
+EXTRA = place_of(os.path.join(HERE, "jobs", "profiled_rank.py"), "the other work")
 JOBS = {"products": 2, "sort": 2, "plain": 3, "sleep": 2, "quiet": 3}
 
 
@@ -63,18 +63,16 @@ def check(kind, ranks, own, extra_ms, core_ms, document):
     expect(document["distributed"]["stragglers"] == [slow], document["distributed"])
     expect(path["by_rank"][str(slow)] > 0.5 * path["length_ms"], path["by_rank"])
     straggler = document["findings"][[one["id"] for one in document["findings"]].index("DIST.STRAGGLER")]
-    expect(straggler["title"].endswith(f"at profiled_rank.py:{FIRST_LINE_OF_EXTRA}"), straggler)
+    expect(straggler["title"].endswith(f"at {EXTRA}"), straggler)
     return True
 
 
 def main():
-    report = sys.argv[1]
-    python = python_or_skip()
-    told = 0
+    build, told = os.path.realpath(sys.argv[1]), 0
     for kind, ranks in JOBS.items():
         with tempfile.TemporaryDirectory(prefix="torch-profiled-") as scratch:
-            out = Job(python, None, scratch, kind).run(scratch, kind, script="profiled_rank.py", ranks=ranks)
-            document = json_of(report, scratch)
+            out = TorchJob(build, scratch, kind, bare=True).run(scratch, kind, script="profiled_rank.py", ranks=ranks)
+            document = json_of(os.path.join(build, "analyzer", "tscope-report"), scratch)
             core_ms = max(waits_for_a_core(scratch, rank) for rank in range(ranks - 1))
         first = document["steps"]["warmup_excluded"]
         judged = slice(first, first + document["steps"]["training"])

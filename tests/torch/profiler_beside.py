@@ -3,18 +3,17 @@
 """torch.profiler of the stock CUDA wheel together with the shim, on the stand-ins: it gets the same kernels with and
 without the shim, and the report says what tscope did not watch meanwhile.
 
-    profiler_beside.py LIBTSCOPE TSCOPE-REPORT STANDINS
+    profiler_beside.py BUILD
 """
 import os
 import re
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-import standin_wheel  # noqa: E402
-from observed import json_of, observed_environment, run  # noqa: E402
-from outcomes import expect  # noqa: E402
-from torch_python import python_or_skip  # noqa: E402
+from torch_job import cuda_site, library_of
+from observed import json_of, observed_environment, run
+from outcomes import expect
+from torch_python import python_or_skip
 
 SESSIONS, INSIDE, OUTSIDE = 2, 10, 7
 PROGRAM = f"""
@@ -38,15 +37,13 @@ for session in range({SESSIONS}):
 
 
 def main():
-    library, tool, standins = sys.argv[1:4]
-    python = python_or_skip()
-    wheel = standin_wheel.site_or_skip(python)
+    build, python = os.path.realpath(sys.argv[1]), python_or_skip()
     with tempfile.TemporaryDirectory(prefix="tscope-profiler-") as scratch:
-        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
+        site = cuda_site(build, scratch)
         traces = os.path.join(scratch, "traces")
         bare, beside = (run(python, "-c", PROGRAM, env=observed_environment(preload, traces, PYTHONPATH=site)).stdout
-                        for preload in (None, library))
-        quality = json_of(tool, traces)["quality"]
+                        for preload in (None, library_of(build)))
+        quality = json_of(os.path.join(build, "analyzer", "tscope-report"), traces)["quality"]
     print(bare, beside, quality["gpu_timing"], quality["coverage"]["kernel times"], sep="\n")
     expect(bare.count(f", {INSIDE})") == SESSIONS, "the profiler alone sees its kernels")
     expect(bare == beside, "the profiler sees the same kernels beside the shim")

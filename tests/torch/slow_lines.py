@@ -19,7 +19,7 @@ from observed import json_so_far  # noqa: E402
 from outcomes import expect  # noqa: E402
 from processes import children_of  # noqa: E402
 from repeated import main  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import StandinJob  # noqa: E402
 from summaries import report_on  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
 
@@ -69,7 +69,7 @@ def late_at(build, traces):
 def run(name, build, folder, place):
     traces = os.path.join(folder, "traces")
     command = [python_or_skip(), JOB, name, str(CULPRIT), str(STEPS), os.path.join(folder, "store")]
-    job = Job(build, folder, command=command, run="end", ranks=RANKS, stderr=None, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
+    job = StandinJob(build, folder, command=command, run="end", ranks=RANKS, stderr=None, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
     ranks = job.ranks
     try:
         seen, late = not SCENARIOS[name].get("live", True), {}

@@ -20,7 +20,7 @@ from marks import line_of, place_of  # noqa: E402
 from outcomes import expect, wait_until  # noqa: E402
 from processes import WITHOUT_PTRACE  # noqa: E402
 from repeated import main  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import StandinJob  # noqa: E402
 from summaries import report_on  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
 
@@ -86,7 +86,7 @@ def run(scenario, build, folder, look, how=signal.SIGKILL, silent=frozenset()):
     """Starts the ranks, waits until all except those in `silent` have recorded that they stall, calls `look`, and
     kills them."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it starts in the background ignore it
-    job = Job(build, folder, command=[python_or_skip(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")], run="end",
+    job = StandinJob(build, folder, command=[python_or_skip(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")], run="end",
               ranks=RANKS, together=True, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", TSCOPE_STALL=str(STALL_S))
     traces = job.traces
 

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 from observed import json_so_far  # noqa: E402
 from outcomes import expect, wait_until  # noqa: E402
 from repeated import main  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import StandinJob  # noqa: E402
 from summaries import report_on  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
 
@@ -25,7 +25,7 @@ def hang(document):
 
 def check(fault, build, folder):
     program = os.path.join(build, "analyzer", "tscope-report")
-    job = Job(build, folder, command=[python_or_skip(), os.path.join(HERE, "jobs", "hanging_gloo.py"),
+    job = StandinJob(build, folder, command=[python_or_skip(), os.path.join(HERE, "jobs", "hanging_gloo.py"),
                                       os.path.join(folder, "store"), fault],
               run="hang", ranks=RANKS, together=True, OMP_NUM_THREADS="1")
 

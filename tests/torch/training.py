@@ -1,62 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Stock PyTorch on the CPU under the preload.
-
-    training.py CASE LIBTSCOPE TSCOPE-REPORT    runs one case of CASES
-"""
+"""Stock PyTorch on the CPU under the preload: training.py --build BUILD [CASE...]"""
 import ctypes
 import os
 import re
 import signal
 import subprocess
-import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "tools"))
-import read_trace  # noqa: E402
-from observed import observed_environment  # noqa: E402
-from outcomes import expect, wait_until  # noqa: E402
-from read_trace import ENUMS, PENDING, UNKNOWN  # noqa: E402
-from summaries import report_on  # noqa: E402
-from torch_python import python_or_skip  # noqa: E402
+from torch_job import HERE, TorchJob, library_of
+import read_trace
+from outcomes import expect, wait_until
+from read_trace import ENUMS, PENDING, UNKNOWN
+from repeated import main
+from torch_python import python_or_skip
 
 OPS = ENUMS["OPS"]
 TRANSFER = 0x80000000  # TSCOPE_TRANSFER: the wait is for a send or a receive
-
-
-class Job:
-    """One run of a training script, under the preload if `library` is given. `launcher` starts the ranks: ranks.py, or
-    torchrun, which needs some seconds more."""
-
-    launcher = [os.path.join(HERE, "ranks.py")]
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-
-    def __init__(self, python, library, scratch, name):
-        self.python = python
-        self.directory = os.path.join(scratch, name)
-        self.environment = observed_environment(library, self.directory, OMP_NUM_THREADS="1")
-
-    def start(self, script, arguments, ranks):
-        launcher = [*self.launcher, str(ranks)] if ranks else []
-        return subprocess.Popen(
-            [self.python] + launcher + [os.path.join(HERE, "jobs", script)] + arguments,
-            env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True)
-
-    def run(self, *arguments, script="ddp_gloo.py", ranks=4):
-        process = self.start(script, list(arguments), ranks)
-        out, err = process.communicate()
-        expect(process.returncode == 0, f"status {process.returncode}: {err[:1500]} ... {err[-500:]}")
-        return out
-
-    def traces(self, ranks=4):
-        traces = read_trace.read_all(self.directory)
-        expect([trace.rank for trace in traces] == list(range(ranks)),
-               f"one trace for each rank and none else: {[t.path for t in traces]}")
-        for trace in traces:
-            expect(not any(trace.lost), f"rank {trace.rank} lost records: {trace.lost}")
-        return traces
 
 
 def steps_run(out):
@@ -116,10 +75,10 @@ def gradients_reduced(trace):
                and call.redop == ENUMS["REDOPS"]["SUM"])
 
 
-def same_numbers(python, library, tool, scratch):
+def same_numbers(build, folder):
     """Training has bit for bit the same results with and without the shim, and the records are right."""
-    bare, job = Job(python, None, scratch, "bare"), Job(python, library, scratch, "profiled")
-    bare.launcher = job.launcher = Job.torchrun
+    bare, job = TorchJob(build, folder, "bare", bare=True), TorchJob(build, folder, "profiled")
+    bare.launcher = job.launcher = TorchJob.torchrun
     bare = bare.run("--steps", "20", ranks=2)
     out = job.run("--steps", "20", ranks=2)
     expect(out == bare, f"{bare!r} without, {out!r} with the shim")
@@ -137,10 +96,10 @@ def same_numbers(python, library, tool, scratch):
            f"{gradients_reduced(traces[0])} bytes reduced")
 
 
-def straggler_named(python, library, tool, scratch):
-    job = Job(python, library, scratch, "slow")
+def straggler_named(build, folder):
+    job = TorchJob(build, folder, "slow")
     steps = steps_run(job.run("--straggler-rank", "2"))
-    found = report_on(tool, job.directory)
+    found = job.report()
     expect(found["steps"]["count"] == steps, f"steps: {found['steps']}, run were {steps}")
     expect(found["distributed"]["stragglers"] == [2], f"{found['distributed']}")
     named = [finding["ranks"] for finding in found["findings"]
@@ -150,24 +109,24 @@ def straggler_named(python, library, tool, scratch):
         expect(found["phases"][phase], f"phases: {found['phases']}")
 
 
-def accumulation(python, library, tool, scratch):
+def accumulation(build, folder):
     """Four micro-steps per step."""
-    job = Job(python, library, scratch, "accumulation")
+    job = TorchJob(build, folder, "accumulation")
     out = job.run("--steps", "15", "--grad-accum", "4", "--base-ms", "2", ranks=2)
     expect(steps_run(out) == 15, out)
     traces = job.traces(2)
     for trace in traces:
         check_phases(trace, 15, 60)
     check_collectives(traces)
-    found = report_on(tool, job.directory)
+    found = job.report()
     expect(found["steps"]["count"] == 15, f"steps: {found['steps']}")
 
 
-def recomputation(python, library, tool, scratch, way="reentrant"):
+def recomputation(build, folder, way="reentrant"):
     """The forward pass runs again inside the backward pass."""
     arguments = ["--steps", "10", "--base-ms", "2", "--checkpoint", way]
-    bare = Job(python, None, scratch, "bare").run(*arguments, ranks=2)
-    job = Job(python, library, scratch, way)
+    bare = TorchJob(build, folder, "bare", bare=True).run(*arguments, ranks=2)
+    job = TorchJob(build, folder, way)
     expect(job.run(*arguments, ranks=2) == bare, "the same numbers")
     for trace in job.traces(2):
         check_phases(trace, 10, 10)
@@ -178,17 +137,17 @@ def recomputation_plain(*where):
     recomputation(*where, way="plain")
 
 
-def data_workers(python, library, tool, scratch):
+def data_workers(build, folder):
     """Forked data workers leave no trace."""
-    job = Job(python, library, scratch, "workers")
+    job = TorchJob(build, folder, "workers")
     job.run("--steps", "10", "--workers", "2", "--base-ms", "2", ranks=2)
     for trace in job.traces(2):
         check_phases(trace, 10, 10)
 
 
-def killed(python, library, tool, scratch):
+def killed(build, folder):
     """The records of a rank before kill -9 are in the trace, and show what it was doing."""
-    job = Job(python, library, scratch, "killed")
+    job = TorchJob(build, folder, "killed")
     process = job.start("ddp_gloo.py", ["--steps", "100000"], 2)
     try:
         def trained():
@@ -209,10 +168,10 @@ def killed(python, library, tool, scratch):
     expect(len(opened) <= 8, f"only the last spans are open: {opened}")
 
 
-def survived_errors(python, library, tool, scratch):
+def survived_errors(build, folder):
     """Backward passes that fail with a caught error have their real length and hide nothing."""
-    bare = Job(python, None, scratch, "bare").run(script="failing_backward.py", ranks=0)
-    job = Job(python, library, scratch, "failing")
+    bare = TorchJob(build, folder, "bare", bare=True).run(script="failing_backward.py", ranks=0)
+    job = TorchJob(build, folder, "failing")
     expect(job.run(script="failing_backward.py", ranks=0) == bare, "the same numbers")
     traces = read_trace.read_all(job.directory)
     expect(len(traces) == 1, f"{len(traces)} traces")
@@ -223,13 +182,13 @@ def survived_errors(python, library, tool, scratch):
                for earlier, later in zip(backward, backward[1:])), "one after the other")
 
 
-def inside_backward(python, library, tool, scratch, jobs=((66, 20),)):
+def inside_backward(build, folder, jobs=((66, 20),)):
     """Optimizer steps inside the backward pass are seen. tscope listens to ranges there in the first 32 passes and in one
     of 16, and in all once it heard one: a job that begins with it in its pass 66 is seen from pass 80 on."""
     for first, seen in jobs:
-        job = Job(python, library, scratch, f"from{first}")
+        job = TorchJob(build, folder, f"from{first}")
         arguments = [str(first), "100"]
-        bare = Job(python, None, scratch, "bare").run(*arguments, script="steps_in_backward.py", ranks=0)
+        bare = TorchJob(build, folder, "bare", bare=True).run(*arguments, script="steps_in_backward.py", ranks=0)
         expect(job.run(*arguments, script="steps_in_backward.py", ranks=0) == bare, "the same numbers")
         trace, = read_trace.read_all(job.directory)
         expect(len(trace.phases("BACKWARD")) == 100, "100 backward passes")
@@ -242,9 +201,9 @@ def always_inside_backward(*where):
     inside_backward(*where, jobs=((0, 100), (100, 0)))
 
 
-def collectives(python, library, tool, scratch):
+def collectives(build, folder):
     """Every operation that collectives.py calls: kind, size, type, reduction and peer."""
-    job = Job(python, library, scratch, "collectives")
+    job = TorchJob(build, folder, "collectives")
     job.run(script="collectives.py", ranks=2)
     traces = job.traces(2)
     for trace in traces:
@@ -272,7 +231,7 @@ def collectives(python, library, tool, scratch):
     check_collectives(traces)
 
 
-def names(python, library, tool, scratch):
+def names(build, folder):
     """libtscope.so exports each hook, and this PyTorch has the hooked function if torch_hooks.def says so."""
     with open(os.path.join(HERE, "..", "..", "preload", "torch", "torch_hooks.def"),
               encoding="utf-8") as file:
@@ -280,7 +239,7 @@ def names(python, library, tool, scratch):
     hooks = [(name, int(since), int(until)) for name, since, until in
              re.findall(r"(?:VALUE|VOID|CLASS)\((_Z\w+),\s+(\d+), (\d+),", text)]
     expect(len(hooks) > 40, f"{len(hooks)} hooks")
-    shim = ctypes.CDLL(library)
+    shim = ctypes.CDLL(library_of(build))
     absent = [name for name, _, _ in hooks if not hasattr(shim, name)]
     expect(not absent, f"not exported: {absent}")
     code = ("import ctypes, os, sys, torch; here = torch.__path__[0] + '/lib/lib'; "
@@ -289,7 +248,7 @@ def names(python, library, tool, scratch):
             "if os.path.exists(here + name)]; "
             "print(torch.__version__, len(libraries), *(name for name in sys.argv[1:] "
             "if any(hasattr(library, name) for library in libraries)))")
-    result = subprocess.run([python, "-c", code] + [name for name, _, _ in hooks],
+    result = subprocess.run([python_or_skip(), "-c", code] + [name for name, _, _ in hooks],
                             capture_output=True, text=True, check=True)
     version, libraries, *present = result.stdout.split()
     major, minor = version.split(".")[:2]
@@ -307,20 +266,20 @@ def names(python, library, tool, scratch):
             expect(name in present, f"PyTorch {version} lacks {name}")
 
 
-def dormant(python, library, tool, scratch):
+def dormant(build, folder):
     """Importing PyTorch and inference on the CPU leave no trace."""
-    job = Job(python, library, scratch, "dormant")
+    job = TorchJob(build, folder, "dormant")
     code = "import torch; print(torch.nn.Linear(3, 2)(torch.ones(3)).shape)"
-    result = subprocess.run([python, "-c", code], env=job.environment, capture_output=True,
+    result = subprocess.run([job.python, "-c", code], env=job.environment, capture_output=True,
                             text=True)
     expect((result.returncode, result.stdout, result.stderr) == (0, "torch.Size([2])\n", ""),
            f"{result}")
     expect(not read_trace.paths_under(job.directory), "a trace")
 
 
-def two_models(python, library, tool, scratch):
+def two_models(build, folder):
     """Each model's gradients are waited for in turn, and until all ranks have them."""
-    job, steps = Job(python, library, scratch, "two"), 12
+    job, steps = TorchJob(build, folder, "two"), 12
     job.run(str(steps), script="two_models.py", ranks=2)
     traces = job.traces(2)
     began = {}
@@ -335,7 +294,7 @@ def two_models(python, library, tool, scratch):
         for seq in gradients:
             expect(len(waits.get(seq, [])) == 1, f"rank {trace.rank}: {waits.get(seq)} for {seq}")
             expect(waits[seq][0].time + waits[seq][0].dur >= began[seq], f"rank {trace.rank} waits until all are at {seq}")
-    document = report_on(tool, job.directory)
+    document = job.report()
     expect(document["critical_path"]["what_if_reason"] is None, document["critical_path"])
 
 
@@ -344,13 +303,5 @@ CASES = {case.__name__.replace("_", "-"): case
                       killed, survived_errors, two_models, inside_backward, always_inside_backward, collectives, names, dormant)}
 
 
-def main():
-    case, library, tool = sys.argv[1:4]
-    python = python_or_skip()
-    with tempfile.TemporaryDirectory(prefix="tscope-torch-") as scratch:
-        CASES[case](python, library, tool, scratch)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(CASES, lambda name, build, folder: CASES[name](build, folder))

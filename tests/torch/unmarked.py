@@ -3,23 +3,20 @@
 """Jobs that run no optimizer: the report finds their steps by what comes again and again, and says so; where nothing
 does, it finds none.
 
-    unmarked.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER
+    unmarked.py --build BUILD [JOB...]
 """
-import os
-import sys
-import tempfile
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
-import standin_wheel  # noqa: E402
-from training import Job, expect, python_or_skip, report_on  # noqa: E402
+from torch_job import CudaJob, TorchJob
+from outcomes import expect
+from repeated import main
 
 # The job, where it runs, and how its steps are found; None: they are not.
-JOBS = [("by_hand", "cpu", "backward passes"), ("accumulated", "cpu", "backward passes"),
-        ("by_hand", "cuda", "backward passes"), ("inference", "cuda", "repeated launches"), ("answers", "cuda", None)]
+JOBS = {"by-hand": ("by_hand", "cpu", "backward passes"), "accumulated": ("accumulated", "cpu", "backward passes"),
+        "by-hand-cuda": ("by_hand", "cuda", "backward passes"), "inference": ("inference", "cuda", "repeated launches"),
+        "answers": ("answers", "cuda", None)}
 STEPS = 40
 
 
-def check(document, out, method):
+def judge(document, out, method):
     steps = document["steps"]
     if method is None:
         expect(steps["method"] == "none" and steps["count"] == 0, f"no steps: {steps}")
@@ -31,26 +28,16 @@ def check(document, out, method):
     expect(abs(steps["median_ms"] / took_ms - 1) < 0.15, f"{took_ms} ms: {steps}")
 
 
-def main():
-    library, report, standins = sys.argv[1:4]
-    python = python_or_skip()
-    wheel, why_not = standin_wheel.site_packages(python)
-    with tempfile.TemporaryDirectory(prefix="torch-unmarked-") as scratch:
-        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site")) if wheel else None
-        for name, device, method in JOBS:
-            if device == "cuda" and not wheel:
-                print(f"left out: {name} on a GPU: {why_not}")
-                continue
-            job = Job(python, library, scratch, f"{name}-{device}")
-            if device == "cuda":
-                job.environment.update(PYTHONPATH=site, RANK="0")
-            out = job.run(name, device, str(STEPS), script="unmarked_job.py", ranks=0)
-            document = report_on(report, job.directory)
-            print(name, device, out.strip(), document["steps"]["method"], document["steps"]["count"],
-                  document["steps"]["median_ms"])
-            check(document, out, method)
-    return 0
+def check(name, build, folder):
+    script, device, method = JOBS[name]
+    job = (CudaJob if device == "cuda" else TorchJob)(build, folder, name)
+    if device == "cuda":
+        job.environment["RANK"] = "0"
+    out = job.run(script, device, str(STEPS), script="unmarked_job.py", ranks=0)
+    document = job.report()
+    print(name, out.strip(), document["steps"]["method"], document["steps"]["count"], document["steps"]["median_ms"])
+    judge(document, out, method)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(JOBS, check)

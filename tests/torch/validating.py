@@ -3,16 +3,16 @@
 """Jobs that validate and save at fixed distances: the report names these steps and what they contain, however long they
 take, and its figures of training contain only training. The truth is what the job itself writes.
 
-    validating.py LIBTSCOPE TSCOPE-REPORT
+    validating.py --build BUILD [JOB...]
 """
 import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 
-from training import Job, expect, python_or_skip, report_on
+from torch_job import TorchJob
+from observed import run
+from outcomes import expect
+from repeated import main
 
 # Long ones; short validations, which share steps with checkpoints; nothing but their passes shows validations, nothing
 # but their time checkpoints, which therefore must be many and long beside what a busy machine makes of other steps;
@@ -75,10 +75,12 @@ def longest(of_ranks):
     return {kind: {step: max(took[kind][step] for took in of_ranks) for step in of_ranks[0][kind]} for kind in of_ranks[0]}
 
 
-def check(job, report, file, name, options):
-    truth = longest([json.loads(line) for line in job.run(file, *options, script="validating_rank.py", ranks=2).splitlines()])
-    text = subprocess.run([report, job.directory], capture_output=True, text=True, check=True).stdout
-    document = report_on(report, job.directory)
+def check(name, build, folder):
+    job = TorchJob(build, folder, "validating")
+    out = job.run(os.path.join(folder, "checkpoint.pt"), *JOBS[name], script="validating_rank.py", ranks=2)
+    truth = longest([json.loads(line) for line in out.splitlines()])
+    text = run(os.path.join(build, "analyzer", "tscope-report"), job.directory).stdout
+    document = job.report()
     try:
         check_training(document, check_steps(document, truth))
         if name == "both":
@@ -88,14 +90,5 @@ def check(job, report, file, name, options):
         raise
 
 
-def main():
-    library, report = sys.argv[1:3]
-    python = python_or_skip()
-    for name, options in JOBS.items():
-        with tempfile.TemporaryDirectory(prefix="torch-validating-") as scratch:
-            check(Job(python, library, scratch, "validating"), report, os.path.join(scratch, "checkpoint.pt"), name, options)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(JOBS, check)

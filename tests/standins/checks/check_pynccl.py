@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "tools"))
 import read_trace  # noqa: E402
 from observed import json_of  # noqa: E402
 from outcomes import expect  # noqa: E402
-from standin_job import Job  # noqa: E402
+from standin_job import StandinJob  # noqa: E402
 from truth import Truth  # noqa: E402
 
 BUILD, NCCL = sys.argv[1:]
@@ -29,7 +29,7 @@ def run(directory, *arguments, **more):
     """The output of each rank, and the truth of the run."""
     log = os.path.join(directory, "log")
     os.makedirs(log)
-    job = Job(BUILD, directory, *arguments, command=[sys.executable, os.path.join(HERE, "pynccl.py"), directory], run="pynccl",
+    job = StandinJob(BUILD, directory, *arguments, command=[sys.executable, os.path.join(HERE, "pynccl.py"), directory], run="pynccl",
               ranks=RANKS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, STANDIN_LOG=log, **more)
     printed = [rank.communicate(timeout=60) for rank in job.ranks]
     expect(all(rank.returncode == 0 for rank in job.ranks), printed)

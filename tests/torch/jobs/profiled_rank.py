@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 WAIT, WARMUP, ACTIVE = 2, 2, 32
 
 
-def extra(kind, matrix):
+def extra(kind, matrix):  # the other work
     """What only one rank does: more of what all do, another operator, or nothing that the profiler sees."""
     if kind == "sleep":
         time.sleep(0.03)

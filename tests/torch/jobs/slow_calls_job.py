@@ -15,10 +15,10 @@ import torch.distributed as dist
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
-from slow_shapes_job import Job, Samples, busy
+from slow_shapes_job import Shape, Samples, busy
 
 
-class Items(Job):
+class Items(Shape):
     """A loader without workers."""
 
     class Slow(Samples):
@@ -30,7 +30,7 @@ class Items(Job):
         return iter(DataLoader(Items.Slow(steps, self.s)))
 
 
-class Schedule(Job):
+class Schedule(Shape):
     """A learning rate that is looked up."""
 
     def setup(self):
@@ -48,7 +48,7 @@ class Schedule(Job):
         self.schedule.step()
 
 
-class SortKey(Job):
+class SortKey(Shape):
     def key(self, row):
         busy(self.s / 8)  # slow: sortkey
         return row
@@ -66,7 +66,7 @@ class Handler(logging.Handler):
         time.sleep(self.seconds)  # slow: logged
 
 
-class Logged(Job):
+class Logged(Shape):
     def setup(self):
         self.log = logging.getLogger("shapes")
         self.log.setLevel(logging.INFO)
@@ -77,7 +77,7 @@ class Logged(Job):
         self.log.info("step %d", self.step)
 
 
-class Copied(Job):
+class Copied(Shape):
     """What is copied says how."""
 
     class State:
@@ -92,7 +92,7 @@ class Copied(Job):
         copy.deepcopy({"state": [Copied.State(self.s)]})
 
 
-class Dataclass(Job):
+class Dataclass(Shape):
     @dataclasses.dataclass
     class Batch:
         seconds: float
@@ -104,7 +104,7 @@ class Dataclass(Job):
         Dataclass.Batch(self.s)
 
 
-class Partial(Job):
+class Partial(Shape):
     def wait(self, a, b):
         time.sleep(self.s)  # slow: partial
         return a + b
@@ -113,7 +113,7 @@ class Partial(Job):
         list(map(functools.partial(self.wait, b="b"), ["a"]))
 
 
-class Recomputed(Job):
+class Recomputed(Shape):
     """The forward pass is made again in the backward pass, in autograd's thread."""
 
     def inner(self, x):
@@ -124,7 +124,7 @@ class Recomputed(Job):
         return checkpoint(self.inner, x, use_reentrant=False)
 
 
-class Arrays(Job):
+class Arrays(Shape):
     """In a library of C, called at one line."""
 
     def setup(self):
@@ -136,7 +136,7 @@ class Arrays(Job):
             numpy.sort(self.array)  # slow: arrays
 
 
-class Fresh(Job):
+class Fresh(Shape):
     """Memory that nobody has touched before."""
 
     def slow(self):
@@ -145,7 +145,7 @@ class Fresh(Job):
             bytearray(1 << 24)  # slow: fresh
 
 
-class Import(Job):
+class Import(Shape):
     """A module is loaded again in each step."""
 
     def slow(self):
@@ -154,7 +154,7 @@ class Import(Job):
         importlib.reload(slow_module)
 
 
-class Made(Job):
+class Made(Shape):
     """Code that is made at run time belongs to the line that runs it."""
 
     def setup(self):
@@ -164,7 +164,7 @@ class Made(Job):
         exec(self.code, {"seconds": self.s})  # slow: made
 
 
-class Pickled(Job):
+class Pickled(Shape):
     """An object for all ranks: it is written inside of PyTorch's function, before the collective."""
 
     class State:
@@ -191,7 +191,7 @@ class Plain(Pickled):
         super().__init__(rank, world, 0)
 
 
-class Statement(Job):
+class Statement(Shape):
     """Of many lines, of which one is slow."""
 
     def slow(self):
@@ -210,7 +210,7 @@ class Module(torch.nn.Module):
         return self.inner(x)
 
 
-class Nested(Job):
+class Nested(Shape):
     """Deep in a model of containers."""
 
     def setup(self):
@@ -227,7 +227,7 @@ def add_shapes():
     """run() of slow_shapes_job.py looks for classes there."""
     module = sys.modules["slow_shapes_job"]
     for name, value in list(globals().items()):
-        if isinstance(value, type) and issubclass(value, Job) and value is not Job:
+        if isinstance(value, type) and issubclass(value, Shape) and value is not Shape:
             setattr(module, name, value)
 
 

@@ -34,7 +34,7 @@ def busy(seconds):
         sum(range(50))
 
 
-class Job:
+class Shape:
     """One rank. A shape has `setup`, `before` (in the step, before the collective) or `every`."""
 
     def __init__(self, rank, world, slow_ms):
@@ -96,12 +96,12 @@ class Job:
         pass
 
 
-class Sleep(Job):
+class Sleep(Shape):
     def slow(self):
         time.sleep(self.s)  # slow: sleep
 
 
-class Loop(Job):
+class Loop(Shape):
     def slow(self):
         until = time.perf_counter() + self.s
         while time.perf_counter() < until: sum(range(100))  # slow: loop
@@ -116,12 +116,12 @@ def decode_deep(seconds):
         time.sleep(seconds / 2)  # slow: callee
 
 
-class Callee(Job):
+class Callee(Shape):
     def slow(self):
         parse(self.s)
 
 
-class Callback(Job):
+class Callback(Shape):
     def key(self, value):
         time.sleep(self.s / 4)  # slow: callback
         return value
@@ -130,7 +130,7 @@ class Callback(Job):
         sorted([3, 1, 2, 4], key=self.key)
 
 
-class JsonCallback(Job):
+class JsonCallback(Shape):
     def default(self, _):
         busy_until = time.perf_counter() + self.s
         while time.perf_counter() < busy_until: zlib.crc32(NOISE[:4096])  # slow: json
@@ -140,7 +140,7 @@ class JsonCallback(Job):
         json.dumps({"a": object()}, default=self.default)
 
 
-class Hook(Job):
+class Hook(Shape):
     def hook(self, *_):
         time.sleep(self.s)  # slow: hook
 
@@ -148,7 +148,7 @@ class Hook(Job):
         self.model.register_forward_hook(self.hook)
 
 
-class BackwardHook(Job):
+class BackwardHook(Shape):
     def hook(self, grad):
         time.sleep(self.s)  # slow: gradhook
         return grad
@@ -170,20 +170,20 @@ class Function(torch.autograd.Function):
         return grad * 2
 
 
-class Autograd(Job):
+class Autograd(Shape):
     def forward(self, x):
         Function.seconds = self.s
         return Function.apply(self.model(x))
 
 
-class Generator(Job):
+class Generator(Shape):
     def batches(self, steps):
         for i in range(steps):
             time.sleep(self.s)  # slow: generator
             yield i
 
 
-class Compiled(Job):
+class Compiled(Shape):
     def setup(self):
         self.compiled = torch.compile(self.inner, backend="eager")
 
@@ -201,7 +201,7 @@ def pause(seconds):
     time.sleep(seconds)  # slow: compiled
 
 
-class Extension(Job):
+class Extension(Shape):
     def work(self, size):
         zlib.compress(NOISE[:size], 9)  # slow: extension
 
@@ -230,7 +230,7 @@ class Regex(Extension):
         PATTERN.match("a" * size)  # slow: regex
 
 
-class Pool(Job):
+class Pool(Shape):
     def setup(self):
         self.pool = concurrent.futures.ThreadPoolExecutor(2)
 
@@ -241,7 +241,7 @@ class Pool(Job):
         self.pool.submit(self.load).result()  # slow: result
 
 
-class Lock(Job):
+class Lock(Shape):
     def setup(self):
         self.lock = threading.Lock()
         self.go = threading.Semaphore(0)
@@ -261,7 +261,7 @@ class Lock(Job):
             pass
 
 
-class Disk(Job):
+class Disk(Shape):
     def slow(self):
         until = time.perf_counter() + self.s
         with tempfile.TemporaryFile(dir=os.environ.get("SLOW_DISK")) as file:
@@ -271,7 +271,7 @@ class Disk(Job):
                 os.fsync(file.fileno())  # slow: disk
 
 
-class Network(Job):
+class Network(Shape):
     def setup(self):
         self.mine, other = socket.socketpair()
         threading.Thread(target=self.server, args=(other,), daemon=True).start()
@@ -286,12 +286,12 @@ class Network(Job):
         self.mine.recv(1)  # slow: network
 
 
-class Process(Job):
+class Process(Shape):
     def slow(self):
         subprocess.run(["sleep", str(self.s)], env={"PATH": os.environ["PATH"]}, check=True)  # slow: process
 
 
-class Collect(Job):
+class Collect(Shape):
     def setup(self):
         self.kept = [[i] for i in range(int(6e6 * self.s))]
 
@@ -299,7 +299,7 @@ class Collect(Job):
         gc.collect()  # slow: gc
 
 
-class Many(Job):
+class Many(Shape):
     """No single line is slow: a function is."""
 
     def slow(self):
@@ -313,7 +313,7 @@ class Many(Job):
         time.sleep(self.s / 5)
 
 
-class Async(Job):
+class Async(Shape):
     async def fetch(self):
         await asyncio.sleep(0)
         time.sleep(self.s)  # slow: async
@@ -322,7 +322,7 @@ class Async(Job):
         asyncio.run(self.fetch())
 
 
-class Decorated(Job):
+class Decorated(Shape):
     @functools.lru_cache(maxsize=None)
     def cached(self, step):
         busy(self.s)  # slow: decorated
@@ -332,7 +332,7 @@ class Decorated(Job):
         self.cached(self.step)
 
 
-class Recursive(Job):
+class Recursive(Shape):
     def down(self, n):
         if n == 0:
             time.sleep(self.s)  # slow: recursive
@@ -343,7 +343,7 @@ class Recursive(Job):
         self.down(20)
 
 
-class Tensors(Job):
+class Tensors(Shape):
     def setup(self):
         self.big = torch.ones(1 << 16)
 
@@ -353,7 +353,7 @@ class Tensors(Job):
             self.big.sin().cos().sum()  # slow: tensors
 
 
-class Print(Job):
+class Print(Shape):
     def slow(self):
         until = time.perf_counter() + self.s
         with open(os.devnull, "w", encoding="utf-8") as file:
@@ -373,12 +373,12 @@ class Samples(Dataset):
         return index
 
 
-class Worker(Job):
+class Worker(Shape):
     def batches(self, steps):
         return iter(DataLoader(Samples(steps + 2, self.s), num_workers=1, prefetch_factor=1))
 
 
-class Tenth(Job):
+class Tenth(Shape):
     period = 10
 
     def slow(self):
@@ -394,30 +394,30 @@ class Sixteenth(Tenth):
     period = 16
 
 
-class Early(Job):
+class Early(Shape):
     def slow(self):
         if self.step <= 20:
             time.sleep(self.s)  # slow: early
 
 
-class Middle(Job):
+class Middle(Shape):
     def slow(self):
         if 20 <= self.step < 40:
             time.sleep(self.s)  # slow: middle
 
 
-class Checkpoint(Job):
+class Checkpoint(Shape):
     def after(self):
         if self.step % 20 == 19:
             time.sleep(self.s)  # slow: checkpoint
 
 
-class Second(Job):
+class Second(Shape):
     def slow(self):
         time.sleep(self.s)  # slow: second
 
 
-class Property(Job):
+class Property(Shape):
     """What looks like an attribute computes."""
 
     @property
@@ -429,7 +429,7 @@ class Property(Job):
         _ = self.vocabulary
 
 
-class Context(Job):
+class Context(Shape):
     @contextlib.contextmanager
     def timed(self):
         yield
@@ -440,7 +440,7 @@ class Context(Job):
             pass
 
 
-class Retry(Job):
+class Retry(Shape):
     def slow(self):
         for attempt in range(2):
             try:
@@ -450,13 +450,13 @@ class Retry(Job):
                 time.sleep(self.s)  # slow: retry
 
 
-class Comprehension(Job):
+class Comprehension(Shape):
     def slow(self):
         rows = range(4)
         return [busy(self.s / 4) or row for row in rows]  # slow: comprehension
 
 
-class Signal(Job):
+class Signal(Shape):
     def handler(self, *_):
         time.sleep(self.s)  # slow: signal
 
@@ -475,13 +475,13 @@ class Handle:
         time.sleep(self.seconds)  # slow: finalizer
 
 
-class Finalizer(Job):
+class Finalizer(Shape):
     def slow(self):
         self.handle = Handle(self.s)
         del self.handle
 
 
-class Alternate(Job):
+class Alternate(Shape):
     """As with gradient accumulation: something every second step."""
 
     def slow(self):
@@ -489,7 +489,7 @@ class Alternate(Job):
             time.sleep(2 * self.s)  # slow: alternate
 
 
-class Uneven(Job):
+class Uneven(Shape):
     """Long samples: most cost little, some much."""
 
     def slow(self):
@@ -497,21 +497,21 @@ class Uneven(Job):
         time.sleep(random.expovariate(1 / self.s))  # slow: uneven
 
 
-class Growing(Job):
+class Growing(Shape):
     """A list that is never emptied is gone through in each step."""
 
     def slow(self):
         time.sleep(2 * self.s * self.step / 60)  # slow: growing
 
 
-class Between(Job):
+class Between(Shape):
     """Between two collectives of the step, not before the first."""
 
     def between(self):
         time.sleep(self.s)  # slow: between
 
 
-class Parts(Job):
+class Parts(Shape):
     """At one line before the first collective and at another before the second."""
 
     def slow(self):
@@ -521,12 +521,12 @@ class Parts(Job):
         time.sleep(0.4 * self.s)  # slow: rest
 
 
-class After(Job):
+class After(Shape):
     def after(self):
         time.sleep(self.s)  # slow: after
 
 
-class Hog(Job):
+class Hog(Shape):
     """A thread of metrics keeps the GIL while the training thread wants it."""
 
     def setup(self):
@@ -544,7 +544,7 @@ class Hog(Job):
         time.sleep(0.0005)  # slow: waits
 
 
-class Collate(Job):
+class Collate(Shape):
     def collate(self, rows):
         time.sleep(self.s)  # slow: collate
         return rows
@@ -553,7 +553,7 @@ class Collate(Job):
         return iter(DataLoader(Samples(steps, 0), collate_fn=self.collate))
 
 
-class Experts(Job):
+class Experts(Shape):
     """The expert of rank 1 gets twice as many tokens as the others."""
 
     def exchange(self):
@@ -570,7 +570,7 @@ class SlowExpert(Experts):
         time.sleep(self.s)  # slow: experts
 
 
-class Sharded(Job):
+class Sharded(Shape):
     """Each rank updates its part of the parameters and sends it to all others, all parts at once."""
 
     def exchange(self):
@@ -581,7 +581,7 @@ class Sharded(Job):
             sent.wait()
 
 
-class Turns(Job):
+class Turns(Shape):
     """In each step another rank has something to do."""
 
     def slow(self):
@@ -589,7 +589,7 @@ class Turns(Job):
             time.sleep(self.s)  # slow: turns
 
 
-class Routed(Job):
+class Routed(Shape):
     """Each layer's tokens go mostly to one expert, now to one and now to another: in all, ranks have equally much."""
 
     def setup(self):
@@ -606,7 +606,7 @@ class Routed(Job):
             dist.all_to_all_single(torch.empty_like(tokens), tokens)
 
 
-class Lengths(Job):
+class Lengths(Shape):
     """Sequences of other lengths on each rank: no rank has more of them than its peers."""
 
     def setup(self):
@@ -621,7 +621,7 @@ class SlowShard(Sharded):
         time.sleep(self.s)  # slow: sharded
 
 
-class Local(Job):
+class Local(Shape):
     """As in local SGD: ranks meet in every eighth step only."""
 
     def exchange(self):
@@ -635,7 +635,7 @@ class SlowLocal(Local):
         time.sleep(self.s)  # slow: local
 
 
-class Polled(Job):
+class Polled(Shape):
     """Asks again and again whether the gradients are there, and calls nothing that waits."""
 
     def exchange(self):
@@ -649,7 +649,7 @@ class SlowPolled(Polled):
         time.sleep(self.s)  # slow: polled
 
 
-class PolledAsleep(Job):
+class PolledAsleep(Shape):
     """The same, of all at once, and sleeps between the questions."""
 
     def exchange(self):
@@ -663,7 +663,7 @@ class SlowPolledAsleep(PolledAsleep):
         time.sleep(self.s)  # slow: polled-asleep
 
 
-class PolledBeside(Job):
+class PolledBeside(Shape):
     """Has work of its own to do beside it, and asks now and then, before it only asks."""
 
     def exchange(self):
@@ -689,7 +689,7 @@ class InThread(Sleep):
         thread.join()
 
 
-class Quiet(Job):
+class Quiet(Shape):
     pass
 
 

@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
-from profiler_file import event, report_on  # noqa: E402
+from profiler_file import event, report_on_events  # noqa: E402
 
 REPORT = sys.argv[1]
 WORK, CAPTURE, GRAPHS = 20, 480, 4  # us; one graph after the other, each after some work of its own
@@ -40,7 +40,7 @@ def recording(prefix):
     return events + launch(at, 9000, WORK)
 
 
-report_of = functools.partial(report_on, REPORT)
+report_of = functools.partial(report_on_events, REPORT)
 
 
 class Capturing(unittest.TestCase):

@@ -69,7 +69,7 @@ class Recording:
 
 
 def report_on(recording):
-    return profiler_file.report_on(REPORT, recording.events)
+    return profiler_file.report_on_events(REPORT, recording.events)
 
 
 class Forward(unittest.TestCase):

@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
-from profiler_file import event, report_on  # noqa: E402
+from profiler_file import event, report_on_events  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS, COMPUTE, COPY, SHOWN, AWAY = 8, 400, 300, 40, 900  # us
@@ -38,7 +38,7 @@ def recording():
 
 class HiddenCopies(unittest.TestCase):
     def test_only_what_is_exposed_is_worth_something(self):
-        report = report_on(REPORT, recording())
+        report = report_on_events(REPORT, recording())
         self.assertIsNotNone(report["critical_path"]["what_if_reason"])
         copies, = [one for one in report["findings"] if one["id"] == "KERNEL.COPY"]
         exposed = report["gpu_timeline"]["exposed_memcpy_ms"] / STEPS

@@ -93,7 +93,7 @@ def recordings_together(loaders, outside=0):
         yield events
 
 
-report_of = functools.partial(profiler_file.report_on, REPORT)
+report_of = functools.partial(profiler_file.report_on_events, REPORT)
 
 
 class Loaders(unittest.TestCase):

@@ -59,7 +59,7 @@ def states(one):
 def training(world, steps=6, tensor=1, stages=1, ahead=4, per_step=3):
     """Data, tensor and pipeline parallelism; every rank: receive, tensor all_reduce, send, then
     gradients over the ranks of its stage, then a scalar over all."""
-    job = jobs.Job(world, ahead)
+    job = jobs.FailingJob(world, ahead)
     everyone = job.group("0", range(world), "default_pg")
     per_stage = world // stages
     tensors = [job.group(str(1 + i), range(i * tensor, (i + 1) * tensor), "tensor")
@@ -186,7 +186,7 @@ def dumps_that_are_missing_accuse_nobody(folder):
 def who_never_came_to_its_call_like_this_broke_the_circle(folder):
     """Rank 1 leaves out its call in a group of two, and goes on to one of all: it waits there for rank 0, which waits for it."""
     for i, how in enumerate(({}, {"ring": 30}, {"status": False})):
-        job = jobs.Job(4, 1)
+        job = jobs.FailingJob(4, 1)
         everyone = job.group("0", range(4), "default_pg")
         rows, columns = ([job.group(str(n + i), ranks) for i, ranks in enumerate(groups)]
                          for n, groups in ((1, ((0, 1), (2, 3))), (3, ((0, 2), (1, 3)))))
@@ -205,7 +205,7 @@ def who_never_came_to_its_call_like_this_broke_the_circle(folder):
 @case
 def a_new_call_of_one_of_two_is_not_wrong_for_that(folder):
     """Rank 0 begins to validate, with calls of a second group, where rank 1 goes on to train: or it is the other way round."""
-    job = jobs.Job(2, 1)
+    job = jobs.FailingJob(2, 1)
     train, validate = job.group("0", range(2), "default_pg"), job.group("1", range(2))
     for _ in range(10):
         job.all("all_reduce", train)
@@ -217,7 +217,7 @@ def a_new_call_of_one_of_two_is_not_wrong_for_that(folder):
 
 @case
 def who_receives_from_another_rank_than_ever_before_broke_the_circle(folder):
-    job = jobs.Job(4, 1)
+    job = jobs.FailingJob(4, 1)
     ring = job.group("0", range(4), "default_pg")
     for step in range(10):
         for r in range(4):
@@ -234,7 +234,7 @@ def a_circle_needs_no_rank_without_a_record(folder):
     """Rank 1 calls two groups in the other order. With the dump of another rank missing nothing tells which of both holds
     them up, whether ranks call ahead or not."""
     for ahead, said in (1, "wait for each other in a circle"), (4, "make their calls in different orders"):
-        job = jobs.Job(4, ahead)
+        job = jobs.FailingJob(4, ahead)
         groups = [job.group("1", range(4)), job.group("2", range(3))]
         for step in range(4):
             for r in range(4):
@@ -278,7 +278,7 @@ def all_in_one_call_is_undecided(folder):
 def calls_of_which_the_other_half_is_missing(folder):
     """Two groups of two ranks, with dumps of one rank each: its calls match no other calls, and it has finished
     them."""
-    job = jobs.Job(2)
+    job = jobs.FailingJob(2)
     group = job.group("0", range(2))
     for _ in range(2):
         job.all("all_reduce", group)
@@ -293,7 +293,7 @@ def calls_of_which_the_other_half_is_missing(folder):
 def a_batch_of_messages_that_nobody_takes(folder):
     """Rank 0 sends to rank 1 and receives from it in one batch; rank 1 does neither, and continues with a collective
     that rank 0 never reaches."""
-    job = jobs.Job(2, ahead=4)
+    job = jobs.FailingJob(2, ahead=4)
     group = job.group("0", range(2))
     job.all("all_reduce", group)
     for kind in ("send", "recv"):
@@ -305,7 +305,7 @@ def a_batch_of_messages_that_nobody_takes(folder):
 
 @case
 def dumps_without_calls_are_undecided(folder):
-    job = jobs.Job(2)
+    job = jobs.FailingJob(2)
     job.group("0", range(2))
     document = run(job, folder)
     undecided(document, "warning", "0 of 0 calls")
@@ -314,7 +314,7 @@ def dumps_without_calls_are_undecided(folder):
 @case
 def sizes_that_differ_name_the_odd_one(folder):
     for world, wanted in ((8, [5]), (2, [0, 1])):
-        job = jobs.Job(world)
+        job = jobs.FailingJob(world)
         group = job.group("0", range(world), "default_pg")
         for step in range(5):
             for r in range(world):
@@ -327,7 +327,7 @@ def sizes_that_differ_name_the_odd_one(folder):
 
 @case
 def without_a_majority_each_call_is_listed(folder):
-    job = jobs.Job(6)
+    job = jobs.FailingJob(6)
     group = job.group("0", range(6))
     kinds = ["all_reduce", "all_reduce", "_all_gather_base", "_all_gather_base", "broadcast", "broadcast"]
     for step in range(4):
@@ -339,7 +339,7 @@ def without_a_majority_each_call_is_listed(folder):
 
 @case
 def types_that_differ_name_the_odd_one(folder):
-    job = jobs.Job(4)
+    job = jobs.FailingJob(4)
     group = job.group("0", range(4))
     for step in range(5):
         for r in range(4):
@@ -351,7 +351,7 @@ def types_that_differ_name_the_odd_one(folder):
 def saving_while_training(swapped, threads):
     """In each step a reduction; in one step also a gather, by a second thread if `threads`. The ranks of `swapped` make
     that gather after the reduction, the others before it."""
-    job = jobs.Job(4)
+    job = jobs.FailingJob(4)
     group = job.group("0", range(4), "default_pg")
     for step in range(5):
         for r in range(4):
@@ -381,7 +381,7 @@ def two_threads_in_one_group(folder):
 @case
 def a_call_left_out_is_no_other_order(folder):
     """The same calls come again in each step, so the one that was left out is made later."""
-    job = jobs.Job(4)
+    job = jobs.FailingJob(4)
     group = job.group("0", range(4), "default_pg")
     for step in range(5):
         for r in range(4):
@@ -394,7 +394,7 @@ def a_call_left_out_is_no_other_order(folder):
 
 @case
 def two_calls_in_the_other_order(folder):
-    job = jobs.Job(4)
+    job = jobs.FailingJob(4)
     group = job.group("0", range(4))
     for step in range(4):
         for r in range(4):
@@ -406,7 +406,7 @@ def two_calls_in_the_other_order(folder):
     # two groups with the same members give no mismatch, only a deadlock
     for ahead in (1, 4):
         for world, wanted in ((4, [1]), (2, [0, 1])):
-            job = jobs.Job(world, ahead)
+            job = jobs.FailingJob(world, ahead)
             groups = [job.group("1", range(world)), job.group("2", range(world))]
             for step in range(4):
                 for r in range(world):
@@ -418,7 +418,7 @@ def two_calls_in_the_other_order(folder):
 
 @case
 def a_collective_that_one_rank_skips(folder):
-    job = jobs.Job(4)
+    job = jobs.FailingJob(4)
     group = job.group("0", range(4))
     for step in range(6):
         for r in range(4):
@@ -426,7 +426,7 @@ def a_collective_that_one_rank_skips(folder):
             if not (step == 3 and r == 2):
                 job.one(r, "broadcast", group, size=9)
     expect(run(job, folder / "a"), [2], [2])
-    job = jobs.Job(4)
+    job = jobs.FailingJob(4)
     group = job.group("0", range(4))
     for step in range(6):
         for r in range(4):
@@ -437,7 +437,7 @@ def a_collective_that_one_rank_skips(folder):
 
 @case
 def sends_in_a_circle(folder):
-    job = jobs.Job(4, ahead=1)
+    job = jobs.FailingJob(4, ahead=1)
     group = job.group("0", range(4))
     job.all("all_reduce", group)
     for r in range(4):
@@ -451,7 +451,7 @@ def sends_in_a_circle(folder):
 def a_message_without_its_mate(folder):
     for ahead in (1, 2):
         for whole in (True, False):
-            job = jobs.Job(4, ahead)
+            job = jobs.FailingJob(4, ahead)
             group = job.group("0", range(4))
             for step in range(5):
                 for r in range(4):
@@ -470,7 +470,7 @@ def a_message_without_its_mate(folder):
 
 @case
 def messages_of_other_sizes(folder):
-    job = jobs.Job(2)
+    job = jobs.FailingJob(2)
     group = job.group("0", range(2))
     for size in (100, 1000):
         job.one(0, "send", group, peer=1, size=size)
@@ -483,7 +483,7 @@ def messages_of_other_sizes(folder):
 @case
 def coalesced_messages(folder):
     for broken in (False, True):
-        job = jobs.Job(4, ahead=8)
+        job = jobs.FailingJob(4, ahead=8)
         group = job.group("0", range(4))
         for step in range(4):
             for r in range(4):
@@ -500,7 +500,7 @@ def coalesced_messages(folder):
 @case
 def coalesced_collectives(folder):
     for broken in (False, True):
-        job = jobs.Job(4)
+        job = jobs.FailingJob(4)
         group = job.group("0", range(4))
         for step in range(4):
             for r in range(4):
@@ -515,7 +515,7 @@ def coalesced_collectives(folder):
 @case
 def all_to_all_of_shares(folder):
     for wrong in (False, True):
-        job = jobs.Job(4)
+        job = jobs.FailingJob(4)
         group = job.group("0", range(4))
         for step in range(3):
             for r in range(4):
@@ -570,7 +570,7 @@ def ranks_and_hosts_come_from_names(folder):
 
 @case
 def groups_that_share_a_name(folder):
-    job = jobs.Job(4)
+    job = jobs.FailingJob(4)
     halves = [job.group("7", [0, 1]), job.group("7", [2, 3])]
     for _ in range(5):
         for g in halves:
