@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-from tree import in_git
+from tree import in_git, text_of
 
 KINDS = ("*.c", "*.h", "*.def", "*.py", "*.S", "*.js")
 EACH_FOLDER = {"__init__.py", "conftest.py"}
@@ -50,9 +50,8 @@ def main():
     gone = []
     for path in sorted(path for paths in places.values() for path in paths):
         if path.startswith(("analyzer/", "preload/", "format/", "inspect/")):
-            with open(os.path.join(source, path), encoding="utf-8") as file:
-                gone += [f"{path}: a comment names {name}, which does not exist"
-                         for name in gone_from(file.read(), source, places)]
+            gone += [f"{path}: a comment names {name}, which does not exist"
+                     for name in gone_from(text_of(source, path), source, places)]
     print("\n".join(gone + [f"{len(places)} names, {len(shared)} of more than one file; {len(gone)} in comments do not exist"]))
     return 1 if shared or gone else 0
 

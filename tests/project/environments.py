@@ -5,13 +5,12 @@ launchers and schedulers apart is handed on by tests/tools/observed.py, nor one 
 makes an environment of its own. (Who runs a program without naming an environment is not seen.)"""
 import os
 import re
-import subprocess
 import sys
 
 SOURCE = sys.argv[1]
 sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
 import observed  # noqa: E402
-from outcomes import Skip  # noqa: E402
+from tree import below, text_of  # noqa: E402
 
 # They run no program under the preload, or take the test's environment apart themselves.
 MAY = {"tests/tools/observed.py", "tests/tools/rounds.py", "tests/torch/ranks.py", "tests/gpu/machine.py",
@@ -19,14 +18,9 @@ MAY = {"tests/tools/observed.py", "tests/tools/rounds.py", "tests/torch/ranks.py
 OWN = r"\*\*os\.environ|dict\(os\.environ|os\.environ\.(?:items|copy)\("
 
 
-def read(path):
-    with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
-        return file.read()
-
-
 def variables():
-    facts = "".join(read(os.path.join("preload", "facts", name)) for name in ("identity.c", "launchers.def"))
-    stand_ins = "".join(read(os.path.join("tests", "standins", name)) for name in ("skewclock.c", "gpu/gpu_log.c"))
+    facts = "".join(text_of(SOURCE, "preload/facts/" + name) for name in ("identity.c", "launchers.def"))
+    stand_ins = "".join(text_of(SOURCE, "tests/standins/" + name) for name in ("skewclock.c", "gpu/gpu_log.c"))
     return {*re.findall(r'"([A-Z][A-Z_]+_[A-Z_]+|RANK)"', facts), *re.findall(r'"((?:STANDIN|SKEW)_\w+)"', stand_ins),
             "TSCOPE", "TSCOPE_LINES"}
 
@@ -36,11 +30,8 @@ def main():
     assert {"RANK", "SLURM_JOB_ID", "PMIX_RANK", "STANDIN_LOG", "SKEW_HOSTS"} <= names, names
     os.environ.update(dict.fromkeys(names, "3"))
     handed_on = sorted(names & set(observed.clean_environment()))
-    listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "tests/*.py"], stdout=subprocess.PIPE, text=True, check=False).stdout
-    if not listed and not handed_on:
-        raise Skip("not a git clone: who makes an environment of its own is not seen")
-    own = [path for path in listed.split() if path not in MAY | {"tests/project/environments.py"} and "/jobs/" not in path
-           and os.path.exists(os.path.join(SOURCE, path)) and re.search(OWN, read(path))]
+    own = [path for path in below(SOURCE, "tests", ".py") if path not in MAY | {"tests/project/environments.py"}
+           and "/jobs/" not in path and re.search(OWN, text_of(SOURCE, path))]
     print(f"{len(names)} variables", *(f"{name} is handed on" for name in handed_on),
           *(f"{path} makes an environment of its own" for path in own), sep="\n")
     return 1 if handed_on or own else 0

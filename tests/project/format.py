@@ -4,12 +4,11 @@
 sizeof has parentheses, and no comment is a line of dashes; the larger of two values and the length of an array are
 asked for in one way, so is a number in a text, in the analyzer also the beginning of a text and the members of a collective. (The stand-ins and the programs of tests/hazards
 are what the product meets; of these only the first two rules hold.) format.py SOURCE."""
-import os
 import re
 import subprocess
 import sys
 
-from tree import in_git
+from tree import Skip, in_git, text_of
 
 VERSION = "14"
 RULES = {"sizeof without parentheses": re.compile(r"\bsizeof [^(]"),
@@ -25,11 +24,6 @@ RULES_OF_ANALYZER = {
     "text_starts_with() of base/texts.h": re.compile(r"\bstrncmp\([^,\n]+, \"[^\"\n]*\", \d+\)"),
     NUMBER: re.compile(r"\b(?:strtou?ll?|ato(?:i|l|ll))\("),
     "members_of() of model/model.h": re.compile(r"(?<!return &model->)\barrivals\[[^\]\n]*first_arrival")}
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def clang_format():
@@ -53,17 +47,16 @@ def main():
     source = sys.argv[1]
     tool = clang_format()
     if not tool:
-        print(f"skipped: no clang-format {VERSION} here (scripts/setup test)")
-        return 77
-    files = [os.path.join(source, name) for name in in_git(source, "*.c", "*.h")]
-    said = subprocess.run([tool, "-n", *files], stderr=subprocess.PIPE, text=True, check=False).stderr
+        raise Skip(f"no clang-format {VERSION} here (scripts/setup test)")
+    files = in_git(source, "*.c", "*.h")
+    said = subprocess.run([tool, "-n", *files], cwd=source, stderr=subprocess.PIPE, text=True, check=False).stderr
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning", said, re.M)))
     for name in wrong:
-        print(f"{os.path.relpath(name, source)}: clang-format -i changes it")
-    against = [(name, rule) for name in files for rule, pattern in rules_of(os.path.relpath(name, source)).items()
-               if pattern.search(read(name))]
+        print(f"{name}: clang-format -i changes it")
+    against = [(name, rule) for name in files for rule, pattern in rules_of(name).items()
+               if pattern.search(text_of(source, name))]
     for name, rule in against:
-        print(f"{os.path.relpath(name, source)}: {rule}")
+        print(f"{name}: {rule}")
     print(f"{len(files)} files, {len(wrong)} not formatted, {len(against)} against another rule")
     return 1 if wrong or against else 0
 

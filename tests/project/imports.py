@@ -6,16 +6,9 @@ import ast
 import pathlib
 import sys
 
+from tree import python_files
+
 SOURCE = pathlib.Path(sys.argv[1]).resolve()
-
-
-def python_files():
-    for folder in ("scripts", "tests"):
-        for path in sorted((SOURCE / folder).rglob("*")):
-            if path.suffix == ".py":
-                yield path
-            elif path.is_file() and not path.suffix and path.read_bytes()[:40].startswith(b"#!/usr/bin/env python3"):
-                yield path
 
 
 def imports_of(tree):
@@ -47,7 +40,7 @@ def folders_added(tree):
 
 
 def main():
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in python_files()}
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in map(SOURCE.joinpath, python_files(SOURCE))}
     everywhere, wrong = {path.parent.name for path in trees}, []
 
     def near(module, folders):

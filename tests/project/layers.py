@@ -12,16 +12,11 @@ import os
 import re
 import sys
 
-from tree import below
+from tree import below, text_of
 
 HALVES = ("analyzer", "preload")
 TOPS = HALVES + ("format", "inspect", "scripts/launch")
 SOURCES = (".c", ".h", ".def")
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def section(text, title):
@@ -48,7 +43,7 @@ def includes(source, path, known):
     """Files of the project that `path` includes, found the way the compiler does."""
     half = "analyzer" if path.startswith("analyzer/") else "preload"
     below = [os.path.dirname(path), half, "preload/include", "."]
-    for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', read(os.path.join(source, path)), re.M):
+    for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text_of(source, path), re.M):
         places = [os.path.normpath(os.path.join(folder, name)) for folder in below]
         found = [place for place in places if place in known]
         if found:
@@ -88,7 +83,7 @@ def circles(uses):
 
 
 def wrong_of(source):
-    uses = declared(read(os.path.join(source, "docs", "architecture.md")))
+    uses = declared(text_of(source, "docs/architecture.md"))
     found = arrows(source, uses)
     wrong = []
     for room in sorted({room_of(path, uses) for path in sources(source)} - set(uses)):

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-from tree import in_git
+from tree import in_git, text_of
 
 # People write options and values of the environment as text; readers of files compare the contents of files.
 READ_AS_TEXT = ("analyzer/import/", "analyzer/report/options.c", "analyzer/report/gate/gate_rules.c", "analyzer/report/backends.c", "analyzer/top/top_options.c")
@@ -17,11 +17,6 @@ READ_AS_TEXT = ("analyzer/import/", "analyzer/report/options.c", "analyzer/repor
 
 # Members of results that are sentences for people: code that needs their meaning must use an enum next to them.
 SENTENCES = r"(?:->|\.)(?:reason|evidence|what|words|why|category|cannot_tell|title|action)\b"
-
-
-def text_of(source, path):
-    with open(os.path.join(source, path), encoding="utf-8") as file:
-        return file.read()
 
 
 def tables(source, paths):

@@ -11,6 +11,8 @@ import os
 import re
 import sys
 
+from tree import below, python_files, text_of
+
 SOURCE = os.path.realpath(sys.argv[1])
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 TOP = "preload|analyzer|format|scripts|tests|docs|\\.ci"
@@ -22,8 +24,7 @@ def anchors(text):
 
 
 def read(page):
-    with open(os.path.join(SOURCE, page), encoding="utf-8") as file:
-        return file.read()
+    return text_of(SOURCE, page)
 
 
 def broken_links(page, text):
@@ -82,12 +83,8 @@ def unnamed_folders(text):
 
 
 def main():
-    find = lambda pattern: sorted(os.path.relpath(path, SOURCE)
-                                  for path in glob.glob(os.path.join(SOURCE, pattern), recursive=True))
-    pages = PAGES + find("docs/**/*.md")
-    programs = find("tests/**/*.py") + [path for path in find("scripts/**")
-                                        if os.path.isfile(os.path.join(SOURCE, path)) and "python" in read(path).partition("\n")[0]
-                                        or path.endswith(".py")]
+    pages = PAGES + sorted(below(SOURCE, "docs", ".md"))
+    programs = list(python_files(SOURCE))
     wrong = []
     for page in pages:
         text = read(page)

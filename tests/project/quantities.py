@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-from tree import below
+from tree import below, text_of
 
 # Whole files about memory of devices; of others, the lines that name one of these members.
 OF_MEMORY = ("find_memory.c", "find_memory_peak.c", "section_memory.c", "section_modules.c", "memory.js")
@@ -50,8 +50,7 @@ def main():
         return 1 if missed or blamed else 0
     found = []
     for path in below(root, "analyzer", (".c", ".h", ".js")):
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            found += [f"{path}:{one}" for one in problems(os.path.basename(path), file.read())]
+        found += [f"{path}:{one}" for one in problems(os.path.basename(path), text_of(root, path))]
     print("\n".join(found) or "every amount is said in one way")
     return 1 if found else 0
 

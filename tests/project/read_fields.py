@@ -3,11 +3,10 @@
 """The analyzer reads every field of a trace's records, or NOT_READ says why not: read_fields.py ROOT. A field that
 nobody reads costs every job bytes and time, and misleads readers of the format. A field counts as read if any member of
 the same name is read, so some unread fields may be missed. With `fail` it tests itself."""
-import os
 import re
 import sys
 
-from tree import below
+from tree import below, text_of, without_comments
 
 # RECORD.field: why the analyzer does not read it.
 NOT_READ = {
@@ -46,21 +45,16 @@ def unread(all_fields, code):
 
 
 def code_of(root):
-    texts = []
-    for path in below(root, "analyzer", (".c", ".h", ".def")):
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            texts.append(re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S))
-    return "\n".join(texts)
+    return "\n".join(without_comments(text_of(root, path)) for path in below(root, "analyzer", (".c", ".h", ".def")))
 
 
 def main():
     root = sys.argv[1]
-    with open(os.path.join(root, "format", "records.def"), encoding="utf-8") as file:
-        every = fields(file.read())
+    every = fields(text_of(root, "format/records.def"))
     if sys.argv[2:] == ["fail"]:
         assert len(every) > 200 and "COLLECTIVE.bytes" not in unread(every, "x->bytes"), len(every)
         assert unread(["NEW.nobody_reads_this"], code_of(root)) == ["NEW.nobody_reads_this"]
-        assert unread(["A.b"], "/* a.b */".replace("/* a.b */", "")) == ["A.b"]
+        assert unread(["A.b"], without_comments("/* a.b */")) == ["A.b"]
         return 0
     found = unread(every, code_of(root))
     for field in sorted(set(found) - set(NOT_READ)):

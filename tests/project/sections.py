@@ -2,25 +2,22 @@
 # SPDX-License-Identifier: MIT
 """Findings and panels name sections of the one table: sections.py ROOT. Each section named in the tables of findings, and in
 a panel of the page, is one of sections.def; and each section of the report has a panel."""
-import glob
-import os
 import re
 import sys
 
+from tree import below, text_of, without_comments
+
 
 def main():
-    analyzer = os.path.join(sys.argv[1], "analyzer")
+    def read(path):
+        return without_comments(text_of(sys.argv[1], path))
 
-    def read(*path):
-        with open(os.path.join(analyzer, *path), encoding="utf-8") as file:
-            return re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-
-    findings = os.path.join("analyses", "findings")
-    judged = set(re.findall(r"\bIN\((\w+)\)", read(findings, "findings.def") + read(findings, "diff_findings.def")))
-    sections = set(re.findall(r"\bS\((\w+), \"", read("report", "sections.def")))
+    findings = "analyzer/analyses/findings/"
+    judged = set(re.findall(r"\bIN\((\w+)\)", read(findings + "findings.def") + read(findings + "diff_findings.def")))
+    sections = set(re.findall(r"\bS\((\w+), \"", read("analyzer/report/sections.def")))
     panels = set()
-    for path in glob.glob(os.path.join(analyzer, "report", "html", "script", "*.js")):
-        for listed in re.findall(r"^\s*sections: \[(.*?)\]", read(os.path.relpath(path, analyzer)), re.M | re.S):
+    for path in below(sys.argv[1], "analyzer/report/html/script", ".js"):
+        for listed in re.findall(r"^\s*sections: \[(.*?)\]", read(path), re.M | re.S):
             panels |= set(re.findall(r"'(\w+)'", listed))
     assert len(judged) > 15 and len(panels) > 15 and len(sections) > 25, (judged, panels, sections)
     wrong = [f"{name}: a finding names it, and it is no section" for name in sorted(judged - sections)]

@@ -3,11 +3,10 @@
 """A lack of memory ends the analyzer, and no size of an allocation can wrap: sizes.py ROOT. In analyzer/ all memory comes from
 base/checked_memory.h, base/arena.h and base/vector.h; nobody asks whether there was any, and a count that is calculated is calculated by size_sum() and size_product(): `n + 1` of a u32 may be 0,
 and a file can make it so. With `fail` it tests itself."""
-import os
 import re
 import sys
 
-from tree import below
+from tree import below, text_of, without_comments
 
 TAKERS = re.compile(r"\b(memory_array|memory_zeroed|memory_resized|arena_array|arena_alloc|arena_copy)\(")
 OTHERS = re.compile(r"(?<![\w>.])(malloc|calloc|realloc|reallocarray|alloca|strn?dup|v?asprintf|open_memstream)\(")
@@ -22,10 +21,6 @@ def closing(text, at):
         if depth == 0:
             return place
     return len(text)
-
-
-def without_comments(text):
-    return re.sub(r"/\*.*?\*/", lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.S)
 
 
 def calculated(arguments):
@@ -65,8 +60,7 @@ def main():
     found = []
     for path in below(root, "analyzer", (".c", ".h")):
         if path not in OWN:
-            with open(os.path.join(root, path), encoding="utf-8") as file:
-                found += faults(path, file.read())
+            found += faults(path, text_of(root, path))
     print("\n".join(found) or "every size is checked")
     return bool(found)
 

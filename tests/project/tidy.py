@@ -3,12 +3,13 @@
 """clang-tidy 14 with the project's .clang-tidy finds nothing in the shim and the analyzer: tidy.py
 SOURCE BUILD."""
 import concurrent.futures
-import glob
 import os
 import re
 import shutil
 import subprocess
 import sys
+
+from tree import Skip, below
 
 AT_ONCE = 8
 
@@ -26,13 +27,10 @@ def main():
     source, build = sys.argv[1:]
     tool = clang_tidy()
     if not tool:
-        print("skipped: no clang-tidy 14 here (scripts/setup test)")
-        return 77
+        raise Skip("no clang-tidy 14 here (scripts/setup test)")
     if not os.path.exists(os.path.join(build, "compile_commands.json")):
-        print("skipped: the build has no compile_commands.json")
-        return 77
-    files = sorted(name for half in ("preload", "analyzer", "format")
-                   for name in glob.glob(os.path.join(source, half, "**", "*.c"), recursive=True))
+        raise Skip("the build has no compile_commands.json")
+    files = sorted(os.path.join(source, name) for half in ("preload", "analyzer", "format") for name in below(source, half, ".c"))
     groups = [files[i:i + AT_ONCE] for i in range(0, len(files), AT_ONCE)]
 
     def look(group):
