@@ -9,6 +9,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import observed  # noqa: E402
+from manual import pages_of  # noqa: E402
+
 SOURCE, BUILD = map(os.path.realpath, sys.argv[1:3])
 
 
@@ -19,7 +23,7 @@ def one(root, pattern):
 
 
 def output(*command, **more):
-    return subprocess.run(command, check=True, capture_output=True, text=True, **more).stdout
+    return observed.run(*command, **more).stdout
 
 
 def check_umbrella(umbrella, report, library):
@@ -84,12 +88,8 @@ def main():
             "libtscope.so", "bin/tscope-report", "bin/tscope-run", "bin/tscope-top", "bin/tscope-stacks",
             "bin/tscope"))
         header, pkgconfig = one(root, "tscope.h"), one(root, "tscope.pc")
-        for page in glob.glob(os.path.join(SOURCE, "docs", "man", "*.[1-8]*")):
-            name = os.path.basename(page).removesuffix(".in")
-            assert os.path.getsize(one(root, name)) > 0
-        for page in ("tscope.1", "tscope-report.1", "tscope-run.1", "tscope-top.1", "tscope-reduce.1", "tscope-stacks.1"):
-            one(root, page)
-
+        for page in pages_of(SOURCE):
+            assert os.path.getsize(one(root, page)) > 0
         for place in ("bash-completion/completions/tscope", "zsh/site-functions/_tscope",
                       "fish/vendor_completions.d/tscope.fish"):
             assert os.path.getsize(one(root, place)) > 0

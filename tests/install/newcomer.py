@@ -16,6 +16,8 @@ import tempfile
 import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import observed  # noqa: E402
+from manual import check_each_starts, pages_of, programs_of  # noqa: E402
 from outcomes import SKIPPED, Skip  # noqa: E402
 from torch_python import virtual_environment  # noqa: E402
 
@@ -23,10 +25,9 @@ SOURCE, BUILD = map(os.path.realpath, sys.argv[1:3])
 
 
 def run(*command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, **more)
+    done = observed.run(*command, ok=(0, SKIPPED), **more)
     if done.returncode == SKIPPED:
         raise Skip(done.stdout)
-    assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout + done.stderr
 
 
@@ -51,17 +52,10 @@ def digest(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
-def programs_of(source):
-    """The programs that `meson install` puts into bin, from the pages of the manual: each program has one."""
-    pages = os.listdir(os.path.join(source, "docs", "man"))
-    return sorted(page.removesuffix(".1") for page in pages if page.endswith(".1"))
-
-
 def check_contents(source, names):
     """All programs, pages, completions and the module are in the wheel."""
-    pages = os.listdir(os.path.join(source, "docs", "man"))
     wanted = [f"/scripts/{program}" for program in programs_of(source)]
-    wanted += [f"/share/man/man{page[-1]}/{page}" for page in pages]
+    wanted += [f"/share/man/man{page[-1]}/{page}" for page in pages_of(source)]
     wanted += ["/bash-completion/completions/tscope", "/zsh/site-functions/_tscope",
                "/fish/vendor_completions.d/tscope.fish", "/lib/tscope/libtscope.so", "/headers/tscope.h",
                "/libtscope/__init__.py", "/libtscope/py.typed"]
@@ -95,9 +89,7 @@ def main():
         place = os.path.join(folder, "env")
         run(sys.executable, "-m", "venv", place)
         run(os.path.join(place, "bin", "pip"), "install", "--no-index", "--disable-pip-version-check", wheel)
-        for program in programs_of(source):
-            said = run(os.path.join(place, "bin", program), "--version", env={})
-            assert said.startswith(program + " "), said
+        check_each_starts(os.path.join(place, "bin"), source, run)
         print(run(sys.executable, os.path.join(source, "tests", "install", "python_page.py"), source, BUILD, place))
         again = wheel_of(export(commit, folder, "the-same-commit-elsewhere"))
         assert digest(wheel) == digest(again), f"{wheel} and {again} differ"

@@ -8,11 +8,12 @@ files of the commit, with an empty folder as the environment: this tests the pro
 """
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from manual import check_each_starts, pages_of, programs_of  # noqa: E402
+from observed import run  # noqa: E402
 from outcomes import Skip  # noqa: E402
 
 try:
@@ -31,8 +32,7 @@ ELSEWHERE = ["usr/lib/tscope/libtscope.so", "usr/include/tscope.h", "usr/share/p
 
 
 def output(*command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
-    assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    done = run(*command, **more)
     return done.stdout + done.stderr
 
 
@@ -41,13 +41,6 @@ def made():
     folder = os.path.join(SOURCE, "dist")
     return max((os.path.join(folder, name) for name in os.listdir(folder) if name.endswith("." + KIND)),
                key=os.path.getmtime)
-
-
-def programs_of_pages():
-    pages = os.listdir(os.path.join(SOURCE, "docs", "man"))
-    programs = [page.removesuffix(".1") for page in pages if page.endswith(".1")]
-    assert len(programs) >= 5, programs
-    return pages, programs
 
 
 def check_conda(root):
@@ -73,26 +66,23 @@ def check_conda(root):
     for module in rendered["test"]["imports"]:
         where = output(sys.executable, "-c", f"import {module}; print({module}.program('tscope-top'))", env=env)
         assert where.strip() == os.path.join(prefix, "bin", "tscope-top"), where
-    _, programs = programs_of_pages()
-    assert sorted(os.listdir(os.path.join(prefix, "bin"))) == sorted(programs)
+    assert sorted(os.listdir(os.path.join(prefix, "bin"))) == programs_of(SOURCE)
     print(f"{rendered['package']}: script, {len(rendered['test']['commands'])} commands, imports")
 
 
 def check(package, root):
     output("sh", "-c", UNPACK[KIND], package, cwd=root)
-    pages, programs = programs_of_pages()
+    programs = programs_of(SOURCE)
     found = [os.path.relpath(os.path.join(place, name), root)
              for place, _, names in os.walk(root) for name in names]
     for path in ELSEWHERE + [f"usr/bin/{program}" for program in programs]:
         assert path in found, (path, found)
-    for page in pages:
+    for page in pages_of(SOURCE):
         assert any(path.startswith(f"usr/share/man/man{page[-1]}/{page}") for path in found), (page, found)
     extra = [path for path in found if not path.startswith(("usr/bin/tscope", "usr/lib/tscope/libtscope.so",
              "usr/include/tscope.h", "usr/share/", "usr/lib/.build-id/"))]  # made by rpmbuild
     assert not extra, extra
-    for program in programs:
-        said = output(os.path.join(root, "usr", "bin", program), "--version", env={})
-        assert said.startswith(program + " "), said
+    check_each_starts(os.path.join(root, "usr", "bin"), SOURCE, output)
     shown = output(os.path.join(root, "usr", "bin", "tscope"), "run", "--print-env", env={})
     assert f"LD_PRELOAD={root}/usr/lib/tscope/libtscope.so\n" in shown, shown
     print(f"{os.path.basename(package)}: {len(found)} files, {len(programs)} programs")

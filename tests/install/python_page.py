@@ -16,6 +16,7 @@ SOURCE, BUILD = map(os.path.realpath, sys.argv[1:3])
 PREFIX = os.path.realpath(sys.argv[3]) if len(sys.argv) > 3 else None
 sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
 import observed  # noqa: E402
+from built import programs_of  # noqa: E402
 from outcomes import expect  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
 
@@ -30,8 +31,7 @@ assert report["quality"]["partial_ranks"] == [], report["quality"]
 
 def places():
     if not PREFIX:
-        return (os.path.join(SOURCE, "scripts", "packaging", "python"),
-                os.path.join(BUILD, "scripts") + ":" + os.path.join(BUILD, "analyzer"))
+        return os.path.join(SOURCE, "scripts", "packaging", "python"), programs_of(BUILD)
     return glob.glob(os.path.join(PREFIX, "lib", "python3*", "site-packages"))[0], os.path.join(PREFIX, "bin")
 
 

@@ -36,7 +36,7 @@ def observed_environment(library, traces, **more):
 def run(*command, ok=(0,), env=None, **more):
     """Runs a program of the build to its end, which must be one of these statuses; None is for any."""
     done = subprocess.run([*EMULATOR, *map(str, command)], capture_output=True, encoding="utf-8", check=False,
-                          env=env or clean_environment(LC_ALL="C.UTF-8"), **more)
+                          env=clean_environment(LC_ALL="C.UTF-8") if env is None else env, **more)
     assert ok is None or done.returncode in ok, \
         f"{command}: status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done
