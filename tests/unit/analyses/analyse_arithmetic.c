@@ -17,7 +17,7 @@
 #include "base/ordered_values.h"
 #include "base/sorting.h"
 #include "base/statistics.h"
-#include "random.h"
+#include "seeded.h"
 
 #define AXIS 200
 

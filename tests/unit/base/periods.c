@@ -12,7 +12,7 @@
 /* clang-format on */
 
 #include "base/period.h"
-#include "random.h"
+#include "seeded.h"
 
 /* Appends `count` copies of a token. */
 static u32 repeat(u32 *tokens, u32 n, u32 token, u32 count) {

@@ -131,7 +131,7 @@ static u64 last_kernel_ns(void) {
   struct trace_record at = {0};
   u64 latest = 0;
   while (trace_next_of(&trace, &at, TSCOPE_REC_GPU_KERNEL))
-    latest = at.time > latest ? at.time : latest;
+    latest = MAX(latest, at.time);
   trace_close(&trace);
   return latest;
 }

@@ -4,7 +4,7 @@
  * not so, there are none.
  */
 #include "model_support.h"
-#include "random.h"
+#include "seeded.h"
 
 static void write_phase(struct trace_writer *writer, u64 at, u64 dur, enum tscope_phase kind) {
   struct tscope_phase_record *phase =

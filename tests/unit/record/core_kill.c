@@ -4,7 +4,7 @@
  * nothing missing. The process counts these calls in a page that it shares with the test.
  */
 #include "core_child.h"
-#include "random.h"
+#include "seeded.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -13,7 +13,7 @@
 
 #include "base/statistics.h"
 #include "diff_pair.h"
-#include "random.h"
+#include "seeded.h"
 
 /* Runs of one kind, whose levels differ by up to a tenth of the step: comparing three with three
  * finds a difference in very few of a hundred cases. A comparison of single steps would find one in

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "figures.h"
-#include "random.h"
+#include "seeded.h"
 
 #define CLUSTER_RANKS 64
 #define US 1000ll
