@@ -16,26 +16,14 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from processes import cost_of  # noqa: E402
+
 EVENTS = 100000
 
 
-# Runs in its own process: the peak memory of a child begins with that of its parent, which is large here.
-RUN = """
-import os, subprocess, sys, time
-begin = time.monotonic()
-child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-_, status, usage = os.wait4(child.pid, 0)
-print(time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-
-
-def run(command):
-    """Wall seconds, CPU seconds and peak MiB of a command."""
-    done = subprocess.run([sys.executable, "-c", RUN, *command], stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: exit status {done.returncode}")
-    return tuple(map(float, done.stdout.split()))
+def cost(command):
+    return cost_of(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)[:3]
 
 
 def varint(data, at):
@@ -107,16 +95,16 @@ def main():
                       f" {count / 1e6 / cpu:6.2f} {wall:7.2f} {peak or 0:9.0f}", flush=True)
 
             timeline = [report, "--format", "perfetto", "--limit", "20G", "--ranks", "0-99999", "--steps", "0:"]
-            took = min(run([*timeline, "--output", out, traces]) for _ in range(3))
+            took = min(cost([*timeline, "--output", out, traces]) for _ in range(3))
             count, size = packets(out), os.path.getsize(out)
             row("perfetto", count, "events", *took)
             cpu = write_bytes(out, size)
             row("  floor", count, "events", cpu, cpu)
             os.remove(out)
-            row("perfetto, gzip", count, "events", *run([*timeline, "--output", out + ".gz", traces]))
+            row("perfetto, gzip", count, "events", *cost([*timeline, "--output", out + ".gz", traces]))
             os.remove(out + ".gz")
 
-            took = min(run([report, "--format", "sqlite", "--limit", "20G", "--output", out, traces]) for _ in range(3))
+            took = min(cost([report, "--format", "sqlite", "--limit", "20G", "--output", out, traces]) for _ in range(3))
             contents = tables(out)
             count = sum(len(rows) for _, _, rows in contents)
             row("sqlite", count, "rows", *took)

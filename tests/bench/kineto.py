@@ -12,7 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from processes import cost_of  # noqa: E402
 
 KERNEL = ("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, "
           "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)")
@@ -98,17 +100,10 @@ def write(path, rank, ranks, megabytes):
 
 
 def measure(report, paths, threads, text_bytes):
-    start = time.perf_counter()
-    with subprocess.Popen([report, "--format", "json", "--threads", str(threads), *paths],
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - start
-    if child.returncode:
-        sys.exit(f"tscope-report ended with {child.returncode}")
-    cpu = usage.ru_utime + usage.ru_stime
+    wall, cpu, peak, _ = cost_of([report, "--format", "json", "--threads", str(threads), *paths],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return (f"{text_bytes / 1e6 / cpu:6.0f} MB/s of CPU time, {text_bytes / 1e6 / wall:5.0f} by wall time, "
-            f"memory {usage.ru_maxrss * 1024 / text_bytes:.2f} x the text")
+            f"memory {peak * 2**20 / text_bytes:.2f} x the text")
 
 
 def main():

@@ -8,7 +8,6 @@ saw the program, as the largest difference of a function's share, beside three s
 """
 import collections
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import read_trace  # noqa: E402
 from observed import observed_environment  # noqa: E402
+from processes import cost_of  # noqa: E402
 
 RATE = 100
 
@@ -94,13 +94,11 @@ def by_tscope(library, depth, mode, seconds):
 def by_py_spy(depth, mode, seconds):
     with tempfile.TemporaryDirectory(prefix="tscope-bench-") as folder:
         raw = os.path.join(folder, "raw")
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         running = subprocess.Popen(job(depth, mode, seconds + 1))
         try:
-            subprocess.run(["py-spy", "record", "--nonblocking", "--idle", "--rate", str(RATE), "--duration",
-                            str(int(seconds)), "--format", "raw", "--pid", str(running.pid), "--output", raw],
-                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            _, spent, _, _ = cost_of(["py-spy", "record", "--nonblocking", "--idle", "--rate", str(RATE), "--duration",
+                                      str(int(seconds)), "--format", "raw", "--pid", str(running.pid), "--output", raw],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         finally:
             running.wait()
         found, samples = collections.Counter(), 0
@@ -110,7 +108,6 @@ def by_py_spy(depth, mode, seconds):
                 samples += int(count)
                 if "leaf (" in stack:
                     found[stack.split(";")[-1].split(" ")[0].rsplit(".", 1)[-1]] += int(count)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return spent, samples, shares(found)
 
 

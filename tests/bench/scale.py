@@ -12,17 +12,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 
-
-def run(command):
-    """Wall seconds, CPU seconds and peak MiB of a command."""
-    begin = time.monotonic()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    if status != 0:
-        sys.exit(f"{' '.join(command)}: exit status {os.waitstatus_to_exitcode(status)}")
-    return time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from processes import cost_of  # noqa: E402
 
 
 def main():
@@ -39,7 +31,7 @@ def main():
                 [tracegen, "--ranks", str(count), "--events", str(events), "--kernels", "12",
                  directory], check=True, capture_output=True, text=True).stdout
             total = int(out.split()[-2])
-            wall, cpu, peak = min(run([report, "--format", "json", directory]) for _ in range(2))
+            wall, cpu, peak, _ = min(cost_of([report, "--format", "json", directory], stdout=subprocess.DEVNULL) for _ in range(2))
         print(f"{count:6} {total / 1e6:9.1f} {wall:8.2f} {total / wall / 1e6:11.1f} "
               f"{cpu * 1e9 / total:13.1f} {peak:9.0f}", flush=True)
 

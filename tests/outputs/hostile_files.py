@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import trace_header  # noqa: E402
 from in_folder import InFolder  # noqa: E402
 from observed import clean_environment, run, without_progress  # noqa: E402
+from processes import cost_of  # noqa: E402
 from read_trace import paths_under  # noqa: E402
 
 REPORT, TRACEGEN = sys.argv[1:3]
@@ -29,12 +30,10 @@ SANITIZED = "asan" in subprocess.run(["ldd", REPORT], capture_output=True, text=
 def report(*arguments):
     """(exit status, standard output, standard error, largest memory in MiB)"""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as wrong:
-        child = subprocess.Popen([REPORT, *arguments], stdout=out, stderr=wrong, env=ENV)
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
+        *_, peak, status = cost_of([REPORT, *arguments], ok=range(256), stdout=out, stderr=wrong, env=ENV)
         out.seek(0)
         wrong.seek(0)
-        return child.returncode, out.read().decode(), without_progress(wrong.read().decode()), used.ru_maxrss / 1024
+        return status, out.read().decode(), without_progress(wrong.read().decode()), peak
 
 
 class HostileFiles(InFolder):

@@ -11,8 +11,8 @@ missing. Then it measures the same report for traces of N ranks (10,000) made by
 writes a checkpoint and all others wait for it. Prints seconds, and fails if the report names another rank.
 """
 import argparse
+import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -22,8 +22,11 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import read_trace  # noqa: E402
 import trace_header  # noqa: E402
+from built import built  # noqa: E402
+from findings import ranks_of  # noqa: E402
 from observed import json_so_far  # noqa: E402
 from outcomes import wait_until  # noqa: E402
+from processes import cost_of  # noqa: E402
 from standin_job import StandinJob  # noqa: E402
 
 CULPRIT, PATIENCE_S = 1, 300
@@ -35,7 +38,7 @@ def start(options, folder):
 
 
 def report(build, traces):
-    return json_so_far(os.path.join(build, "analyzer", "tscope-report"), traces)
+    return json_so_far(built(build, "tscope-report"), traces)
 
 
 def stalled_ranks(document):
@@ -62,19 +65,18 @@ def measure_generated(options):
     """Measures the report of a hang of more ranks than this machine can run."""
     culprit = options.made // 2 + 3
     with tempfile.TemporaryDirectory(prefix="verdict-made-") as folder:
-        subprocess.run([os.path.join(options.build, "tests", "tracegen", "tracegen"), "--flavour", "gloo", "--ranks",
+        subprocess.run([built(options.build, "tracegen"), "--flavour", "gloo", "--ranks",
                         str(options.made), "--hang-rank", str(culprit), folder], check=True, stdout=subprocess.DEVNULL)
-        began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        document = report(options.build, folder)
-        took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    check_named(document, culprit)
-    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        with tempfile.TemporaryFile("w+") as out:
+            took, processor, peak, _ = cost_of([built(options.build, "tscope-report"), "--format", "json", folder], stdout=out)
+            out.seek(0)
+            check_named(json.load(out), culprit)
     print(f"{options.made} ranks made by tracegen: {took:.1f} s until the report named the rank, {processor:.1f} s of the "
-          f"processor, {after.ru_maxrss >> 10} MiB")
+          f"processor, {peak:.0f} MiB")
 
 
 def check_named(document, culprit):
-    named = [f["ranks"] for f in document["findings"] if f["id"] == "DIST.HANG"]
+    named = ranks_of(document, "DIST.HANG")
     if named != [[culprit]]:
         sys.exit(f"named: {named}")
 

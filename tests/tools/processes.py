@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 from outcomes import wait_until
 
@@ -13,6 +14,27 @@ NOBODY = 65534
 # In front of a command that root starts: as another user, and as root without the right to read others.
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 WITHOUT_PTRACE = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
+
+COST = """
+import os, subprocess, sys, time
+begin = time.monotonic()
+child = subprocess.Popen(sys.argv[2:])
+_, status, used = os.wait4(child.pid, 0)
+with open(int(sys.argv[1]), "w") as told:
+    print(time.monotonic() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=told)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def cost_of(command, ok=(0,), **more):
+    """Wall seconds, CPU seconds of all threads and peak MiB of a command, whose status must be one of these, and the
+    status. A small process starts it, because the peak of a child begins with that of its parent."""
+    read, write = os.pipe()
+    with open(read, encoding="ascii") as told:
+        with open(write, "wb"):
+            status = subprocess.run([sys.executable, "-c", COST, str(write), *command], pass_fds=[write], check=False, **more).returncode
+        assert status in ok, f"{' '.join(command)}: status {status}"
+        return *map(float, told.read().split()), status
 
 
 def state_of(path):
