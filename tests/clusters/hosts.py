@@ -22,7 +22,9 @@ import tempfile
 import time
 
 from cluster import Traces
+from findings import findings_of
 from namespace_hosts import Hosts
+from built import built
 from observed import clean_environment, json_of, run
 from outcomes import Skip, wait_until
 from repeated import main
@@ -179,8 +181,8 @@ def check_slow(report, wanted, folder, when=""):
 
 def check_links(report, wanted):
     """A slow link is named by its host, or is said not to be known."""
-    slow = [one for one in report["findings"] if one["id"] == "DIST.SLOW_LINK"]
-    bound = [one["evidence"] for one in report["findings"] if one["id"] == "DIST.COMM_BOUND"]
+    slow = findings_of(report, "DIST.SLOW_LINK")
+    bound = [one["evidence"] for one in findings_of(report, "DIST.COMM_BOUND")]
     print(f"{CASE}: links {[one['title'] for one in slow]}")
     assert sorted({rank for one in slow for rank in one["ranks"]}) == wanted, slow
     assert all(report["run"]["hosts"][SLOW_HOST] in one["title"] for one in slow), slow
@@ -417,7 +419,7 @@ def hang(folder):
     """A rank does not come any more. Report and top see it from another host."""
     def find_hang():
         report = json.loads(from_host(hosts, 2, REPORT, "--format", "json", folder))
-        return [one for one in report["findings"] if one["id"] == "DIST.HANG"]
+        return findings_of(report, "DIST.HANG")
 
     with Hosts(3) as hosts:
         processes = start_all(hosts, folder, HANG="3:20", AT_STEP="20", TSCOPE_STALL="2")
@@ -486,9 +488,8 @@ def judge(name, _, folder):
 
 def prepare(build):
     global RUN, REPORT, TOP, LIBRARY, SKEWCLOCK  # pylint: disable=global-statement
-    RUN, REPORT, TOP, LIBRARY, SKEWCLOCK = (os.path.join(build, path) for path in (
-        "scripts/tscope-run", "analyzer/tscope-report", "analyzer/tscope-top", "preload/libtscope.so",
-        "tests/standins/libskewclock.so"))
+    RUN, REPORT, TOP, LIBRARY, SKEWCLOCK = (built(build, name) for name in (
+        "tscope-run", "tscope-report", "tscope-top", "libtscope.so", "libskewclock.so"))
     if not importlib.util.find_spec("torch"):
         raise Skip("there is no PyTorch")
 

@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from built import built, standins_of  # noqa: E402
 from observed import observed_environment, run  # noqa: E402
 from ports import free_port  # noqa: E402
 from processes import run_within  # noqa: E402
@@ -94,7 +95,7 @@ GLOO_FAULTS = {"the loss becomes NaN": "nan"}
 
 
 def environment(build, folder, name):
-    return observed_environment(os.path.join(build, "preload", "libtscope.so"), folder, TSCOPE_RUN=name)
+    return observed_environment(built(build, "libtscope.so"), folder, TSCOPE_RUN=name)
 
 
 def launch(command, env, seconds):
@@ -108,8 +109,8 @@ def launch(command, env, seconds):
 
 def standin(build, folder, name, options, seconds=60):
     env = environment(build, folder, name)
-    env["LD_LIBRARY_PATH"] = os.path.join(build, "tests", "standins", "lib")
-    return launch([os.path.join(build, "tests", "standins", "train"), *SHORT, *options], env, seconds)
+    env["LD_LIBRARY_PATH"] = standins_of(build)
+    return launch([built(build, "train"), *SHORT, *options], env, seconds)
 
 
 def on_torch(build, python, folder, name, program, fault):
@@ -123,7 +124,7 @@ def on_torch(build, python, folder, name, program, fault):
 
 
 def judge(build, folder, name, rules):
-    report = run(os.path.join(build, "analyzer", "tscope-report"), "--expectations", rules, "--run", name, folder, ok=None,
+    report = run(built(build, "tscope-report"), "--expectations", rules, "--run", name, folder, ok=None,
                  timeout=120)
     reasons = list(dict.fromkeys(re.findall(r"gate: FAILED  (.*?)  \(", report.stderr)))
     busy = "that could run had no core" in report.stdout

@@ -12,6 +12,7 @@ import tempfile
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "torch"), str(TESTS / "tools")]
+from built import built  # noqa: E402
 from observed import json_of, observed_environment, run  # noqa: E402
 from torch_job import TorchJob  # noqa: E402
 
@@ -25,13 +26,13 @@ ON_TORCH = {"DDP over gloo": ("ddp_gloo.py", ["--steps", "40"], 4),
 
 
 def run_on_standins(build, options, seed, scratch):
-    run(build / "tests" / "standins" / "train", "--steps", "40", "--seed", seed, *options,
-        env=observed_environment(build / "preload" / "libtscope.so", scratch))
+    run(built(build, "train"), "--steps", "40", "--seed", seed, *options,
+        env=observed_environment(built(build, "libtscope.so"), scratch))
     return scratch
 
 
 def named(build, directory):
-    findings = json_of(build / "analyzer" / "tscope-report", directory)["findings"]
+    findings = json_of(built(build, "tscope-report"), directory)["findings"]
     return [(f["severity"] == "info", f["title"]) for f in findings
             if f["id"] in NAMES or f["title"].startswith("Stage ")]
 

@@ -13,6 +13,7 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from findings import ids_of  # noqa: E402
 from in_folder import InOneFolder  # noqa: E402
 from observed import clean_environment, json_of, run, without_progress  # noqa: E402
 
@@ -278,7 +279,7 @@ class Cli(InOneFolder):
         self.assertEqual(document["run"]["ranks_found"], [0, 1, 2])
         self.assertEqual(document["run"]["world_size"], 4)
         self.assertEqual(document["quality"]["partial_ranks"], [1, 3])
-        self.assertIn("DATA.PARTIAL", [finding["id"] for finding in document["findings"]])
+        self.assertIn("DATA.PARTIAL", ids_of(document))
         text = self.ok(damaged)
         self.assertIn("3 of 4 found", text)
         self.assertIn("partial or missing: 1, 3", text)

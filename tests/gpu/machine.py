@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 
 import read_trace
 import standin_wheel
+from built import built, standins_of
 from observed import clean_environment
 from processes import run_within
 
@@ -145,8 +146,8 @@ class Machine:
         self.scratch = scratch
         self.build = build
         self.ends = time.monotonic() + seconds
-        self.library = os.path.join(build, "preload", "libtscope.so")
-        self.tool = os.path.join(build, "analyzer", "tscope-report")
+        self.library = built(build, "libtscope.so")
+        self.tool = built(build, "tscope-report")
         self.gpus, self.cuda, self.why_no_gpu = [], 0, "the stand-ins were requested"
         if not standins:
             self.gpus, self.cuda, self.why_no_gpu = query_driver(scratch)
@@ -207,7 +208,7 @@ class Machine:
         wheel, why_not = standin_wheel.site_packages(self.python)
         if not wheel:
             return why_not
-        libraries = os.path.join(build, "tests", "standins", "lib")
+        libraries = standins_of(build)
         if not os.path.exists(os.path.join(libraries, "libcudart.so.13")):
             return f"no stand-ins in {libraries}"
         site = standin_wheel.make(wheel, libraries, os.path.join(self.scratch, "site"))
@@ -299,7 +300,7 @@ class Machine:
         """The folders in which programs find the CUDA runtime and CUPTI: that of the stand-ins, or those of
         the libraries in build/carried, of PyTorch's wheel, and of an installed CUDA."""
         if not self.real:
-            return os.path.join(self.build, "tests", "standins", "lib")
+            return standins_of(self.build)
         folders = [os.environ.get("LD_LIBRARY_PATH"), os.path.join(self.build, "carried")]
         wheel = self.python and standin_wheel.site_packages(self.python)[0]
         folders += [wheel and os.path.join(wheel, "nvidia", "cu13", "lib"), "/usr/local/cuda/lib64",

@@ -21,6 +21,7 @@ import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from built import built  # noqa: E402
 from control_groups import ControlGroup  # noqa: E402
 from observed import observed_environment  # noqa: E402
 from outcomes import Skip, wait_until  # noqa: E402
@@ -254,7 +255,7 @@ def check(case, _, scratch):
 
 def prepare(build):
     global LIBRARY, PROGRAMS  # pylint: disable=global-statement
-    LIBRARY, PROGRAMS = os.path.join(build, "preload", "libtscope.so"), os.path.join(build, "tests", "hazards")
+    LIBRARY, PROGRAMS = built(build, "libtscope.so"), os.path.join(build, "tests", "hazards")
     for arguments in ([], ["shapes"]):
         without_preload(*arguments)
 

@@ -11,11 +11,12 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import trace_header  # noqa: E402
+from built import built  # noqa: E402
 from observed import clean_environment  # noqa: E402
 from processes import AS_NOBODY, NOBODY  # noqa: E402
 
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
-HAZARD = os.path.join(BUILD, "tests", "hazards", "hazard")
+HAZARD = built(BUILD, "hazard")
 ROOT = 0
 OWN_TMP = ["unshare", "--mount", "--propagation", "private"]
 
@@ -26,11 +27,6 @@ def why_not():
     if subprocess.run([*OWN_TMP, "mount", "-t", "tmpfs", "none", "/tmp"], capture_output=True, check=False).returncode:
         return "this machine does not let root mount a /tmp for the test"
     return None
-
-
-def program(name):
-    folder = "scripts" if name in ("tscope", "tscope-run") else "analyzer"
-    return os.path.join(BUILD, folder, name)
 
 
 def in_own_tmp(*lines):
@@ -52,10 +48,10 @@ def as_user(user, *command):
 
 
 def job(user):
-    return as_user(user, program("tscope-run"), "--lib", LIBRARY, "--", HAZARD, "plain", "1000")
+    return as_user(user, built(BUILD, "tscope-run"), "--lib", LIBRARY, "--", HAZARD, "plain", "1000")
 
 
-LIST = as_user(ROOT, program("tscope-report"), "--list") + " | cat"
+LIST = as_user(ROOT, built(BUILD, "tscope-report"), "--list") + " | cat"
 
 
 @unittest.skipIf(why_not(), why_not())
@@ -69,8 +65,8 @@ class DefaultDirectory(unittest.TestCase):
     def test_the_second_user_has_another_and_every_program_finds_it(self):
         first = as_user(NOBODY, "mkdir", "-m", "755", "/tmp/tscope")
         out, err = in_own_tmp(
-            first, job(ROOT), "ls /tmp/tscope-0", LIST, as_user(ROOT, program("tscope-report"), "--format", "json"),
-            as_user(ROOT, program("tscope-top"), "--once"), as_user(ROOT, program("tscope-report"), "--width", "90"))
+            first, job(ROOT), "ls /tmp/tscope-0", LIST, as_user(ROOT, built(BUILD, "tscope-report"), "--format", "json"),
+            as_user(ROOT, built(BUILD, "tscope-top"), "--once"), as_user(ROOT, built(BUILD, "tscope-report"), "--width", "90"))
         self.assertIn("1 rank recorded", err)
         self.assertIn("tscope-report /tmp/tscope-0 --run", err)
         self.assertNotIn("another user", err)
@@ -98,7 +94,7 @@ class DefaultDirectory(unittest.TestCase):
         self.assertNotIn(".tscope", out)
 
     def test_a_report_says_whose_directory_it_reads(self):
-        out, err = in_own_tmp(job(NOBODY), LIST, as_user(ROOT, program("tscope-top"), "--once"))
+        out, err = in_own_tmp(job(NOBODY), LIST, as_user(ROOT, built(BUILD, "tscope-top"), "--once"))
         self.assertEqual(err.count("/tmp/tscope belongs to another user (number 65534)"), 2)
         self.assertIn("1 rank", out)
 
@@ -137,7 +133,7 @@ def reaped_trace(folder, folder_owner, file_owner, events, namespace, launcher, 
     return trace_header.of(base64.b64decode(out))
 
 
-RUN_IT = f"TSCOPE_DIR=/tmp/traces TSCOPE_RUN=run {shlex.quote(program('tscope-run'))} --lib {shlex.quote(LIBRARY)} -- "
+RUN_IT = f"TSCOPE_DIR=/tmp/traces TSCOPE_RUN=run {shlex.quote(built(BUILD, 'tscope-run'))} --lib {shlex.quote(LIBRARY)} -- "
 
 
 def preloaded(wait="waitpid(child, 0)"):

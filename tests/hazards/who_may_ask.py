@@ -11,12 +11,13 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
+from built import built  # noqa: E402
 from in_folder import InFolder  # noqa: E402
 from observed import observed_environment  # noqa: E402
 from processes import AS_NOBODY, NOBODY, as_on_another_host, children_of  # noqa: E402
 
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
-STACKS, REPORT = (os.path.join(BUILD, "analyzer", name) for name in ("tscope-stacks", "tscope-report"))
+STACKS, REPORT = (built(BUILD, name) for name in ("tscope-stacks", "tscope-report"))
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lines", "asked_rank.py")
 LOOKS_S = 2.5  # in which a rank looks twice
 needs_root = unittest.skipIf(os.geteuid() != 0, "only root can be another user")

@@ -14,17 +14,18 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import trace_header  # noqa: E402
+from built import built, standins_of  # noqa: E402
 from in_folder import InFolder  # noqa: E402
 from mounts import mount_read_only, mount_small  # noqa: E402
 from observed import clean_environment, json_of, json_so_far  # noqa: E402
 from outcomes import Skip, wait_until  # noqa: E402
 
 BUILD = sys.argv[1]
-TSCOPE = os.path.join(BUILD, "scripts", "tscope")
-TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
-TRAIN = os.path.join(BUILD, "tests", "standins", "train")
+TSCOPE = built(BUILD, "tscope")
+TRACEGEN = built(BUILD, "tracegen")
+TRAIN = built(BUILD, "train")
 DAY_NS = 86400 * 10**9
-ENV = clean_environment(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "standins", "lib"))
+ENV = clean_environment(LD_LIBRARY_PATH=standins_of(BUILD))
 
 
 def tscope(*arguments, **env):

@@ -22,6 +22,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import browser  # noqa: E402
+from built import built  # noqa: E402
 from observed import run  # noqa: E402
 from outcomes import Skip, wait_until  # noqa: E402
 from ports import free_port  # noqa: E402
@@ -29,7 +30,7 @@ from standin_job import StandinJob  # noqa: E402
 
 BUILD, SOURCE = (os.path.abspath(argument) for argument in sys.argv[1:3])
 MONITORING = os.path.join(SOURCE, "scripts", "monitoring")
-TOP = os.path.join(BUILD, "analyzer", "tscope-top")
+TOP = built(BUILD, "tscope-top")
 if not shutil.which("prometheus") or not shutil.which("promtool"):
     raise Skip("prometheus is not installed (scripts/setup long)")
 
@@ -57,9 +58,9 @@ def check_names():
 
 def write_metrics(folder):
     traces = os.path.join(folder, "traces")
-    run(os.path.join(BUILD, "tests", "tracegen", "tracegen"), "--ranks", "4", "--steps", "20", "--phases", traces)
+    run(built(BUILD, "tracegen"), "--ranks", "4", "--steps", "20", "--phases", traces)
     run(TOP, "--once", "--prometheus", os.path.join(folder, "top.prom"), traces)
-    run(os.path.join(BUILD, "analyzer", "tscope-report"), "--hosts", "--prometheus", os.path.join(folder, "hosts.prom"), traces)
+    run(built(BUILD, "tscope-report"), "--hosts", "--prometheus", os.path.join(folder, "hosts.prom"), traces)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

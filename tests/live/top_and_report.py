@@ -12,13 +12,14 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from built import built  # noqa: E402
 from observed import json_so_far, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from standin_job import Watching  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
-PROGRAMS = {name: os.path.join(BUILD, "analyzer", f"tscope-{name}") for name in ("top", "report")}
-TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
+PROGRAMS = {name: built(BUILD, f"tscope-{name}") for name in ("top", "report")}
+TRACEGEN = built(BUILD, "tracegen")
 DIFFER = ("type mismatch", "root mismatch", "size mismatch", "dtype mismatch")
 STEPS = 32 # top's step time is the median of so many
 

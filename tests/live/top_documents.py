@@ -12,14 +12,15 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
+from built import built  # noqa: E402
 from observed import clean_environment, json_of, json_so_far, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from standin_job import RANKS, STANDING, Watching  # noqa: E402
 
 BUILD, SOURCE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
-TOP = os.path.join(BUILD, "analyzer", "tscope-top")
-REPORT = os.path.join(BUILD, "analyzer", "tscope-report")
-TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
+TOP = built(BUILD, "tscope-top")
+REPORT = built(BUILD, "tscope-report")
+TRACEGEN = built(BUILD, "tracegen")
 
 
 def top(*arguments):

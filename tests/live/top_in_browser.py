@@ -10,12 +10,13 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
 import browser  # noqa: E402
+from built import built  # noqa: E402
 from observed import clean_environment, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from standin_job import RANKS, STANDING, Watching  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
-TOP = os.path.join(BUILD, "analyzer", "tscope-top")
+TOP = built(BUILD, "tscope-top")
 SEEN = "const at = document.querySelector(arguments[0]); return at ? at.textContent : null"
 
 

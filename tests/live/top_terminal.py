@@ -13,12 +13,13 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import at_once  # noqa: E402
+from built import built  # noqa: E402
 from observed import clean_environment  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from standin_job import STANDING, Watching  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
-TOP = os.path.join(BUILD, "analyzer", "tscope-top")
+TOP = built(BUILD, "tscope-top")
 STORY = ("--steps", "100000", "--slow-rank", "2", "--slow-factor", "3", "--slow-from", "120", "--fault", "1",
          "--fault-rank", "1", "--fault-step", "320", "--marks", "1")
 

@@ -13,13 +13,14 @@ import unittest
 from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from built import built  # noqa: E402
 from in_folder import InOneFolder  # noqa: E402
 from observed import clean_environment  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
-REPORT, TOP, STACKS = (os.path.join(BUILD, "analyzer", "tscope-" + name) for name in ("report", "top", "stacks"))
-LAUNCHER = os.path.join(BUILD, "scripts", "tscope")
-TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
+REPORT, TOP, STACKS = (built(BUILD, "tscope-" + name) for name in ("report", "top", "stacks"))
+LAUNCHER = built(BUILD, "tscope")
+TRACEGEN = built(BUILD, "tracegen")
 ENV = clean_environment(LC_ALL="C.UTF-8", NO_COLOR="1", TERM="dumb")
 
 WORDS = [b"\x1b]0;owned\x07title", b"\x1b[31mred\x1b[2J", b"over\rwritten", b"c1 \xc2\x9b31m \xc2\x9d0;x\xc2\x9c", b"bare \x9b31m \x9d",

@@ -11,19 +11,18 @@ import tempfile
 import unittest
 
 BUILD, SOURCE = sys.argv[1:3]
-TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
-TRAIN = os.path.join(BUILD, "tests", "standins", "train")
-for name in ("tscope-report", "tscope-run"):
-    folder = os.path.join(BUILD, "analyzer" if name == "tscope-report" else "scripts")
-    os.environ["PATH"] = folder + os.pathsep + os.environ["PATH"]
 PACKAGE = os.path.join(SOURCE, "scripts", "packaging", "python")
 sys.path.insert(0, PACKAGE)
 os.environ["PYTHONPATH"] = PACKAGE
 sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
 import libtscope  # noqa: E402
+from built import built, programs_of, standins_of  # noqa: E402
 from in_folder import InOneFolder  # noqa: E402
 from observed import clean_environment, run  # noqa: E402
 from outcomes import SKIPPED  # noqa: E402
+
+TRACEGEN, TRAIN = built(BUILD, "tracegen"), built(BUILD, "train")
+os.environ["PATH"] = programs_of(BUILD) + os.pathsep + os.environ["PATH"]
 
 
 def needs(*names):
@@ -104,7 +103,7 @@ class Exports(WithTwoRuns):
                        "    tscope.run(['sh', '-c', 'kill -9 $$'])\n"
                        "def test_no_training(tscope):\n"
                        "    tscope.run(['echo', 'hello'])\n")
-        env = clean_environment(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "standins", "lib"))
+        env = clean_environment(LD_LIBRARY_PATH=standins_of(BUILD))
         done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", project], env=env,
                               capture_output=True, text=True, timeout=120)
         self.assertIn("4 failed, 1 passed", done.stdout, done.stdout + done.stderr)

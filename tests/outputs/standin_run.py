@@ -9,20 +9,20 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from built import built, standins_of  # noqa: E402
 from in_folder import InFolder  # noqa: E402
 from observed import observed_environment, run  # noqa: E402
 
 BUILD = sys.argv[1]
-STANDINS = os.path.join(BUILD, "tests", "standins")
-REPORT = os.path.join(BUILD, "analyzer", "tscope-report")
+REPORT = built(BUILD, "tscope-report")
 STAGES, STEPS, MICRO_BATCHES, MESSAGE_KB = 4, 12, 4, 128
 # As in tests/standins/training/train_gemms.c: m, n, k of each kind.
 LAYERS, OF_EACH, RANKS = 8, 2, 2
 
 
 def train(folder, *options):
-    run(os.path.join(STANDINS, "train"), "--steps", STEPS, *options, env=observed_environment(
-        os.path.join(BUILD, "preload", "libtscope.so"), folder, LD_LIBRARY_PATH=os.path.join(STANDINS, "lib"),
+    run(built(BUILD, "train"), "--steps", STEPS, *options, env=observed_environment(
+        built(BUILD, "libtscope.so"), folder, LD_LIBRARY_PATH=standins_of(BUILD),
         STANDIN_TFLOPS="10", STANDIN_GPU_NAME="NVIDIA H100 80GB HBM3"))
 
 

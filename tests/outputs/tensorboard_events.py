@@ -12,6 +12,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from findings import ids_of  # noqa: E402
 from in_folder import InFolder  # noqa: E402
 from observed import run  # noqa: E402
 from outcomes import Skip  # noqa: E402
@@ -95,7 +96,7 @@ class Events(InFolder):
         write_events(self.folder, "loss", LOSSES[:20] + [math.nan] * 5)
         series, result = self.series("loss", self.folder)
         self.assertEqual((series["not_finite"], series["first_not_finite_step"]), (5, 20))
-        self.assertIn("CONVERGENCE.DIVERGED", [finding["id"] for finding in result["findings"]])
+        self.assertIn("CONVERGENCE.DIVERGED", ids_of(result))
 
     def damaged(self, data, says, values, first=0):
         path = os.path.join(self.folder, "events.out.tfevents.1.damaged")

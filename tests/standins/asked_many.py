@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from built import built  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from processes import as_on_another_host  # noqa: E402
 from read_trace import paths_under  # noqa: E402
@@ -20,7 +21,7 @@ TIMES = int(sys.argv[3]) if len(sys.argv) > 3 else 3
 
 
 def ask(where, folder):
-    program = os.path.join(BUILD, "analyzer", "tscope-stacks")
+    program = built(BUILD, "tscope-stacks")
     done = subprocess.run([*where, program, folder], capture_output=True, text=True, check=True)
     answered = {int(rank) for rank in re.findall(r"^rank (\d+)  now  ", done.stdout, re.M)}
     assert answered == set(range(RANKS)), (sorted(set(range(RANKS)) - answered), done.stdout[-500:], done.stderr)

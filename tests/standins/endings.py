@@ -13,7 +13,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from built import built  # noqa: E402
 from control_groups import ControlGroup  # noqa: E402
+from findings import findings_of  # noqa: E402
 from observed import json_of, observed_environment, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from repeated import main  # noqa: E402
@@ -51,7 +53,7 @@ SCENARIOS = {
 
 
 def environment(build, folder):
-    return observed_environment(os.path.join(build, "preload", "libtscope.so"), os.path.join(folder, "traces"), TSCOPE_RUN="end")
+    return observed_environment(built(build, "libtscope.so"), os.path.join(folder, "traces"), TSCOPE_RUN="end")
 
 
 def run_with_launcher(build, folder, command, scenario):
@@ -104,7 +106,7 @@ def run_stopped(build, folder, command, scenario, look):
 
 def run_ranks_alone(build, folder, command):
     """Each rank is on its own host, and no launcher sees how it ends."""
-    preload = [os.path.join(build, *path) for path in (("tests", "standins", "libskewclock.so"), ("preload", "libtscope.so"))]
+    preload = [built(build, name) for name in ("libskewclock.so", "libtscope.so")]
     job = StandinJob(build, folder, command=command, run="end", of_rank={rank: {"LOCAL_RANK": "0"} for rank in range(4)},
               LD_PRELOAD=" ".join(preload), SKEW_HOSTS="1")
     job.ranks[1].wait(timeout=60)
@@ -117,9 +119,9 @@ def run_ranks_alone(build, folder, command):
 
 def check(name, build, folder):
     scenario = SCENARIOS[name]
-    command = [os.path.join(build, "tests", "standins", "train"), "--steps", "40", "--fault",
+    command = [built(build, "train"), "--steps", "40", "--fault",
                str(FAULTS[scenario["fault"]]), *scenario.get("options", [])]
-    reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
+    reported = [built(build, "tscope-report"), os.path.join(folder, "traces")]
 
     def look():
         alive = scenario.get("alive")  # then no two reports are the same
@@ -156,7 +158,7 @@ def judge(scenario, document, text, kills=0):
         wanted = sorted(end["culprits"])
     assert (end["how"], sorted(end["culprits"])) == ("early", wanted), (end, text)
     assert end["cause"] in (scenario["cause"], scenario.get("or")), end
-    findings = [finding for finding in document["findings"] if finding["id"] == "RUN.ENDED_EARLY"]
+    findings = findings_of(document, "RUN.ENDED_EARLY")
     assert [sorted(finding["ranks"]) for finding in findings] == [wanted], findings
     assert document["findings"][0]["id"] == "RUN.ENDED_EARLY", document["findings"][0]
     printed = findings[0]["title"].replace("Rank", "rank") + findings[0]["evidence"]

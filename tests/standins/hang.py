@@ -11,6 +11,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from built import built  # noqa: E402
+from findings import ranks_of  # noqa: E402
 from observed import json_of, json_so_far, run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 from repeated import main  # noqa: E402
@@ -51,20 +53,16 @@ def start(build, folder, fault, *options, **more):
     return StandinJob(build, folder, "--steps", "100000", "--fault", fault, "--fault-rank", "1", *options, run="hang", **more)
 
 
-def program(build, name):
-    return os.path.join(build, "analyzer", name)
-
-
 def report(build, job):
-    return json_so_far(program(build, "tscope-report"), job.traces)
+    return json_so_far(built(build, "tscope-report"), job.traces)
 
 
 def after_all(build, job):
-    return report_on(program(build, "tscope-report"), job.traces)
+    return report_on(built(build, "tscope-report"), job.traces)
 
 
 def ranks_of_findings(document, name):
-    return [f["ranks"] for f in document["findings"] if f["id"] == name] if document else []
+    return ranks_of(document, name) if document else []
 
 
 def check(name, build, folder):
@@ -97,7 +95,7 @@ def check_stuck(name, build, folder):
     """The shim asks NCCL for errors when the ranks have not moved for STALL_S. The report and top show them."""
     failure, wanted, words, on_ranks = STUCK[name]
     job = start(build, folder, "0", STANDIN_ASYNC_ERROR=failure, TSCOPE_STALL=str(STALL_S))
-    top = program(build, "tscope-top")
+    top = built(build, "tscope-top")
 
     def all_were_asked():
         one = report(build, job)
@@ -117,7 +115,7 @@ def check_stuck(name, build, folder):
         assert any(words.rstrip(".") in text for text in evidence), (when, evidence)
         stalled = {rank["rank"]: rank["nccl"] for rank in one["stalls"]["ranks"]}
         assert sorted(rank for rank, nccl in stalled.items() if nccl) == on_ranks, (when, stalled)
-    report_text = " ".join(run(program(build, "tscope-report"), "--width", "120", job.traces).stdout.split())
+    report_text = " ".join(run(built(build, "tscope-report"), "--width", "120", job.traces).stdout.split())
     assert words in report_text, report_text
     assert [rank["rank"] for rank in seen["ranks"] if rank["nccl_error"]] == on_ranks, seen["ranks"]
     assert (words.rstrip(".") in page) == bool(on_ranks), page

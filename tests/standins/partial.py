@@ -13,6 +13,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from built import built  # noqa: E402
+from findings import findings_of  # noqa: E402
 from observed import run  # noqa: E402
 from promises import broken  # noqa: E402
 from read_trace import paths_under  # noqa: E402
@@ -26,10 +28,6 @@ DIE = ["--fault", "2", "--fault-rank", "1", "--fault-step"]
 
 def coverage(report, name):
     return report["quality"]["coverage"].get(name, {"share": None, "note": ""})
-
-
-def findings_of(report, name):
-    return [f for f in report["findings"] if f["id"] == name]
 
 
 def whole(report, truth=None):
@@ -264,7 +262,7 @@ def run_case(build, folder, name):
     elif damage == "cut":
         path = trace_of(job, 2)
         os.truncate(path, os.path.getsize(path) * 2 // 3)
-    tool = os.path.join(build, "analyzer", "tscope-report")
+    tool = built(build, "tscope-report")
     text = run(tool, job.traces).stdout
     with open(os.path.join(folder, "report.txt"), "w", encoding="utf-8") as out:
         out.write(text)

@@ -17,6 +17,7 @@ from statistics import median
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from built import built  # noqa: E402
 from observed import EMULATOR, clean_environment, observed_environment  # noqa: E402
 from outcomes import expect  # noqa: E402
 from promises import broken  # noqa: E402
@@ -210,14 +211,14 @@ def run_ranks(train, options, env, directory):
 def reporter(build):
     """The tscope-report to run. For an emulated run, TSCOPE_REPORT may name that of the host machine."""
     path = os.environ.get("TSCOPE_REPORT")
-    return [path] if path else [*EMULATOR, os.path.join(build, "analyzer", "tscope-report")]
+    return [path] if path else [*EMULATOR, built(build, "tscope-report")]
 
 
 def run(scenario, build, directory):
     log, traces = os.path.join(directory, "log"), os.path.join(directory, "traces")
-    preload = [os.path.join(build, "preload", "libtscope.so")]
+    preload = [built(build, "libtscope.so")]
     if "SKEW_HOSTS" in scenario.get("env", {}):
-        preload.insert(0, os.path.join(build, "tests", "standins", "libskewclock.so"))
+        preload.insert(0, built(build, "libskewclock.so"))
     train = os.path.join(build, "tests", "standins", scenario.get("train", "train"))
     # the launcher is not a rank: it has no RANK, so its clocks are not changed
     env = observed_environment(" ".join(preload), traces, TSCOPE_RUN="scenario", STANDIN_LOG=log, **scenario.get("env", {}))

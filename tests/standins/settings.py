@@ -16,6 +16,7 @@ ROOT = os.path.join(HERE, "..", "..")
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import observed  # noqa: E402
 import read_trace  # noqa: E402
+from built import built, standins_of  # noqa: E402
 from mounts import mount_small  # noqa: E402
 from outcomes import expect  # noqa: E402
 from repeated import main  # noqa: E402
@@ -52,14 +53,14 @@ def run(command, directory=None, **env):
     """The completed program and its traces."""
     with tempfile.TemporaryDirectory(prefix="tscope-settings-") as own:
         traces = directory or own
-        preloaded = observed.observed_environment(os.path.join(BUILD, "preload", "libtscope.so"), traces, **env)
+        preloaded = observed.observed_environment(built(BUILD, "libtscope.so"), traces, **env)
         return observed.run(*command, env=preloaded, timeout=100), read_trace.read_all(traces)
 
 
 def train(*options, **env):
     """Runs one rank of the training program with short steps."""
     quick = ["--ranks", "1", "--steps", "12", "--forward-ms", "1", "--backward-ms", "1", "--optimizer-ms", "1"]
-    return run([os.path.join(BUILD, "tests", "standins", "train"), *quick, *options], **env)
+    return run([built(BUILD, "train"), *quick, *options], **env)
 
 
 def python(program, **env):
@@ -114,7 +115,7 @@ def tscope_access():
     for value, modes in {"owner": (0o700, 0o600), "group": (0o2750, 0o640)}.items():
         with tempfile.TemporaryDirectory(prefix="tscope-settings-") as parent:
             folder = os.path.join(parent, "made by tscope")
-            trace, = run([os.path.join(BUILD, "tests", "standins", "train"), "--ranks", "1", "--steps", "2"],
+            trace, = run([built(BUILD, "train"), "--ranks", "1", "--steps", "2"],
                          directory=folder, TSCOPE_ACCESS=value)[1]
             seen = tuple(os.stat(path).st_mode & 0o7777 for path in (folder, trace.path))
         expect(seen == modes, value, [oct(mode) for mode in seen])
@@ -174,7 +175,7 @@ def tscope_driver():
 def tscope_lookups():
     program = 'ctypes.CDLL("libcudart.so.12").cudaMalloc(ctypes.byref(ctypes.c_void_p()), 4096)'
     for value in ("on", "off"):
-        made = python(program, TSCOPE_LOOKUPS=value, LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "standins", "lib"))
+        made = python(program, TSCOPE_LOOKUPS=value, LD_LIBRARY_PATH=standins_of(BUILD))
         expect(count(made, "Alloc") == (value == "on"), value)
 
 
@@ -241,7 +242,7 @@ cudart = ctypes.CDLL("libcudart.so.13")
 cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1024))
 cudart.cudaDeviceSynchronize()
 """
-    folder = os.path.join(BUILD, "tests", "standins", "lib")
+    folder = standins_of(BUILD)
     for value, sites in {"sampled": 2, "collectives": 2, "off": 0}.items():
         made = python(program, TSCOPE_LINES=value, LD_LIBRARY_PATH=folder)
         expect(count(made, "CallSiteRing") == sites and count(made, "Sync") == 1, value)

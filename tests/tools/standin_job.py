@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+from built import built
 from in_folder import InFolder
 from observed import observed_environment
 
@@ -24,10 +25,10 @@ class StandinJob:
                  stderr=subprocess.DEVNULL, together=False, **more):
         self.traces = os.path.join(folder, "traces")
         self.run = os.path.join(self.traces, run)
-        env = observed_environment(os.path.join(build, "preload", "libtscope.so"), self.traces, **{
+        env = observed_environment(built(build, "libtscope.so"), self.traces, **{
             "TSCOPE_RUN": run, "STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": str(ranks), "STANDIN_LINK_GBPS": "0.5",
             "STANDIN_LATENCY_US": "20", **more})
-        command = command or [os.path.join(build, "tests", "standins", "train")]
+        command = command or [built(build, "train")]
         self.ranks, self.together = [], together
         for rank in range(ranks):
             group = self.ranks[0].pid if rank else 0

@@ -14,6 +14,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "standins"))
 from endings import environment, judge  # noqa: E402
+from built import built  # noqa: E402
 from marks import place_of  # noqa: E402
 from observed import run  # noqa: E402
 from outcomes import wait_until  # noqa: E402
@@ -105,7 +106,7 @@ def check(name, build, folder):
                           env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                           start_new_session=True) as job:
         said = end(job, mark, scenario.get("patience_s"), scenario.get("interrupts"))
-    reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
+    reported = [built(build, "tscope-report"), os.path.join(folder, "traces")]
     text = run(*reported).stdout
     document = report_on(*reported)
     if "restarts" in scenario:

@@ -11,6 +11,7 @@ run is shorter.
 import os
 
 from torch_job import HERE, CudaJob
+from findings import findings_of
 from marks import lines_of
 from outcomes import expect
 from repeated import main
@@ -38,27 +39,23 @@ def after_losses(job):
     return sum(gaps) / len(gaps) / 1e6
 
 
-def line_of(document, number):
+def row_of(document, number):
     found = [row for row in document["lines"]["lines"]
              if row["file"].endswith("waiting_job.py") and row["line"] == number]
     expect(len(found) == 1, f"line {number}: {document['lines']['lines']}")
     return found[0]
 
 
-def syncs(document):
-    return [finding for finding in document["findings"] if finding["id"] == "HOST.SYNC"]
-
-
 def check(costing, free):
     (job, document), (free_job, free_document) = costing, free
     wait, later = LINES["wait"], LINES["wait of the step before"]
     idle_ms, free_ms = after_losses(job), after_losses(free_job)
-    row, free_row = line_of(document, wait), line_of(free_document, later)
+    row, free_row = row_of(document, wait), row_of(free_document, later)
     print(f"after the wait the GPU idled {idle_ms:.2f} ms (log), {row['idle_ms']:.2f} ms (report); "
           f"in the other job {free_ms:.2f} ms, {free_row['idle_ms']:.2f} ms, of a wait of {free_row['wait_ms']:.2f} ms")
     # The report counts from the moment when the host woke up, a little after the copy.
     expect(abs(row["idle_ms"] / idle_ms - 1) < 0.2, f"{idle_ms} ms: {row}")
-    found = syncs(document)
+    found = findings_of(document, "HOST.SYNC")
     expect(len(found) == 1 and f"waiting_job.py:{wait} " in found[0]["title"], f"{found}")
     steps = document["steps"]
     gained_ms = steps["median_ms"] - free_document["steps"]["median_ms"]
@@ -67,7 +64,7 @@ def check(costing, free):
     expect(0.7 * gained_ms < saving_ms < 1.15 * gained_ms, f"{saving_ms} ms, in truth {gained_ms} ms: {found}")
     # The host waits there for a long time, but this costs nothing.
     expect(free_row["wait_ms"] > 0.1 * free_document["steps"]["median_ms"], f"{free_row}")
-    expect(not syncs(free_document), f"{syncs(free_document)}")
+    expect(not findings_of(free_document, "HOST.SYNC"), free_document["findings"])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import json
 import os
 
 from torch_job import CudaJob
+from findings import findings_of
 from outcomes import expect
 from repeated import main
 
@@ -30,7 +31,7 @@ def judge(document, truth, words_of):
         expect(len(works) == bool(steps), f"one kind of steps '{words}' at {steps}: {found}")
         expect(not works or works[0]["step"] == steps, f"{steps}: {works}")
     expect(len(found) == sum(bool(truth[kind]) for kind in WORDS), f"and nothing else: {found}")
-    titles = [finding["title"] for finding in document["findings"] if finding["id"] == "TIMING.JITTER"]
+    titles = [finding["title"] for finding in findings_of(document, "TIMING.JITTER")]
     for work in found:
         expect(any(f"every {work['every']} steps" in title for title in titles), f"{work} in {titles}")
 

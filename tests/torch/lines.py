@@ -11,6 +11,7 @@ import sqlite3
 import tempfile
 
 from torch_job import HERE, CudaJob
+from built import built
 from marks import lines_of
 from observed import run
 from outcomes import expect
@@ -119,7 +120,7 @@ def check(name, build, folder):
     expect(job.run(str(STEPS), script="lines_job.py", ranks=0) == printed_without_the_shim(build), "its output")
     document = job.report()
     if name == "all":
-        check_database(job, os.path.join(build, "analyzer", "tscope-report"), check_lines(document))
+        check_database(job, built(build, "tscope-report"), check_lines(document))
     elif name == "some":
         rows = document["lines"]["lines"]
         expect(rows and not any(row["samples"] for row in rows), f"no launches: {rows}")

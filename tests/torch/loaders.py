@@ -9,6 +9,7 @@ import json
 import os
 
 from torch_job import TorchJob
+from findings import findings_of
 from outcomes import expect
 from repeated import main
 
@@ -88,7 +89,7 @@ def check(name, build, folder):
     expect(abs(said_ms - changed_ms) < off * step_ms, f"{name}: {rows}")
     # Equal loaders get unequal shares of a busy machine, so one may be the slower one in truth. But both are the limit:
     # to mend one promises nothing beyond that, within what figures may be off.
-    found = [f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" and (f["saving_s"] or 0) > 0]
+    found = [f for f in findings_of(document, "DIST.STRAGGLER") if (f["saving_s"] or 0) > 0]
     off_s = 0.1 * step_ms / 1e3 * document["steps"]["training"]
     promised = {rank for f in found for rank in f["ranks"] if rank in named or f["saving_added_s"] > off_s}
     told = named if step_ms - changed_ms > 2 * 0.1 * step_ms else []  # on a busy machine others are as slow

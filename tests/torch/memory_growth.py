@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from findings import findings_of, ids_of  # noqa: E402
 from marks import line_of  # noqa: E402
 from observed import observed_environment, run  # noqa: E402
 from outcomes import expect  # noqa: E402
@@ -52,13 +53,13 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tscope-growth-") as scratch:
         for steps, floats, grows in ((STEPS, FLOATS, True), (STEPS, 1, False), (SMALL_STEPS, SMALL_FLOATS, True)):
             document, printed = report_of(python, library, program, os.path.join(scratch, str(floats)), steps, floats)
-            memory, found = document["memory"], [f["id"] for f in document["findings"]]
+            memory, found = document["memory"], ids_of(document)
             expect(("MEMORY.GROWTH" in found) == grows, f"{floats}: {found}")
             if grows:
                 expect(memory["growth_bytes_per_step"] == 4 * floats, f"{memory['growth_bytes_per_step']}")
                 line = line_of(os.path.join(scratch, "train.py"), "KEPT")
                 expect(memory["growth_source"].endswith(f"train.py:{line})"), f"{memory['growth_source']}")
-                title, = (f["title"] for f in document["findings"] if f["id"] == "MEMORY.GROWTH")
+                title, = (f["title"] for f in findings_of(document, "MEMORY.GROWTH"))
                 expect(f"train.py:{line}" in title, title)
                 samples = memory["growth_samples"]
                 expect(samples >= 5 if floats == SMALL_FLOATS else samples is None, f"{floats}: {samples} samples")

@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 from torch_job import TorchJob
+from built import built
 
 # Training on two ranks that compute all the time; and the worst case: allocations one after the other with no work
 # between them.
@@ -39,7 +40,7 @@ def train(job):
 
 
 def watched(job):
-    with subprocess.Popen([os.path.join(job.build, "analyzer", "tscope-top"), "--format", "json", "--interval", "0.1",
+    with subprocess.Popen([built(job.build, "tscope-top"), "--format", "json", "--interval", "0.1",
                            job.directory], stdout=subprocess.DEVNULL) as watcher:
         try:
             return train(job)

@@ -12,6 +12,7 @@ import json
 import os
 
 from torch_job import TorchJob
+from findings import findings_of
 from outcomes import expect
 from repeated import main
 
@@ -99,7 +100,7 @@ def named(findings):
 
 
 def straggler_findings(document):
-    return named(finding for finding in document["findings"] if finding["id"] == "DIST.STRAGGLER")
+    return named(findings_of(document, "DIST.STRAGGLER"))
 
 
 def check_slow(document, truth_ms):

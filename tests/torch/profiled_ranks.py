@@ -12,6 +12,8 @@ import sys
 import tempfile
 
 from torch_job import HERE, TorchJob
+from built import built
+from findings import findings_of
 from marks import place_of
 from observed import json_of
 from outcomes import expect
@@ -62,7 +64,7 @@ def check(kind, ranks, own, extra_ms, core_ms, document):
     expect(of_all > extra_ms - core_ms - 0.2 * step_ms, f"{extra_ms} ms, {core_ms} ms: {saved}")
     expect(document["distributed"]["stragglers"] == [slow], document["distributed"])
     expect(path["by_rank"][str(slow)] > 0.5 * path["length_ms"], path["by_rank"])
-    straggler = document["findings"][[one["id"] for one in document["findings"]].index("DIST.STRAGGLER")]
+    straggler = findings_of(document, "DIST.STRAGGLER")[0]
     expect(straggler["title"].endswith(f"at {EXTRA}"), straggler)
     return True
 
@@ -72,7 +74,7 @@ def main():
     for kind, ranks in JOBS.items():
         with tempfile.TemporaryDirectory(prefix="torch-profiled-") as scratch:
             out = TorchJob(build, scratch, kind, bare=True).run(scratch, kind, script="profiled_rank.py", ranks=ranks)
-            document = json_of(os.path.join(build, "analyzer", "tscope-report"), scratch)
+            document = json_of(built(build, "tscope-report"), scratch)
             core_ms = max(waits_for_a_core(scratch, rank) for rank in range(ranks - 1))
         first = document["steps"]["warmup_excluded"]
         judged = slice(first, first + document["steps"]["training"])

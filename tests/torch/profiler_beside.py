@@ -10,7 +10,8 @@ import re
 import sys
 import tempfile
 
-from torch_job import cuda_site, library_of
+from torch_job import cuda_site
+from built import built
 from observed import json_of, observed_environment, run
 from outcomes import expect
 from torch_python import python_or_skip
@@ -42,8 +43,8 @@ def main():
         site = cuda_site(build, scratch)
         traces = os.path.join(scratch, "traces")
         bare, beside = (run(python, "-c", PROGRAM, env=observed_environment(preload, traces, PYTHONPATH=site)).stdout
-                        for preload in (None, library_of(build)))
-        quality = json_of(os.path.join(build, "analyzer", "tscope-report"), traces)["quality"]
+                        for preload in (None, built(build, "libtscope.so")))
+        quality = json_of(built(build, "tscope-report"), traces)["quality"]
     print(bare, beside, quality["gpu_timing"], quality["coverage"]["kernel times"], sep="\n")
     expect(bare.count(f", {INSIDE})") == SESSIONS, "the profiler alone sees its kernels")
     expect(bare == beside, "the profiler sees the same kernels beside the shim")

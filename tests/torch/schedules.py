@@ -7,6 +7,7 @@ work of a stage: a slow stage that is worth less than the 5 % from which on the 
     schedules.py --build BUILD [SCHEDULE...]
 """
 from torch_job import TorchJob
+from findings import findings_of
 from outcomes import Skip, expect
 from repeated import main
 
@@ -21,8 +22,8 @@ def judge(name, document):
     pipeline = document["pipeline"]
     print(name, {key: pipeline[key] for key in ("stages", "microbatches", "chunks", "bubble", "inherent")})
     expect((pipeline["stages"], pipeline["microbatches"], pipeline["chunks"]) == (STAGES, MICRO_BATCHES, SCHEDULES[name]), pipeline)
-    found = [one for one in document["findings"] if one["id"] == "DIST.PIPELINE_BUBBLE"]
-    if found and not found[0]["ranks"] and any(one["id"] == "HOST.OVERSUBSCRIBED" for one in document["findings"]):
+    found = findings_of(document, "DIST.PIPELINE_BUBBLE")
+    if found and not found[0]["ranks"] and findings_of(document, "HOST.OVERSUBSCRIBED"):
         work = [stage["work_ms"] for stage in pipeline["by_stage"]]
         print(f"{name}: no stage is named: {work} ms of work")
         saves = {row["change"]: row["saving_fraction"] for row in document["critical_path"]["what_if"]}

@@ -14,6 +14,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from built import built  # noqa: E402
+from findings import findings_of  # noqa: E402
 from marks import place_of  # noqa: E402
 from observed import json_so_far  # noqa: E402
 from outcomes import expect  # noqa: E402
@@ -51,7 +53,7 @@ def shown_place(scenario):
 
 def shown(build, traces, ranks, place):
     """Whether tscope-stacks shows the line, of the run or of one of its processes, which may be workers of data loaders."""
-    program = os.path.join(build, "analyzer", "tscope-stacks")
+    program = built(build, "tscope-stacks")
     for subject in [traces, *(str(pid) for rank in ranks for pid in (rank.pid, *children_of(rank.pid)))]:
         said = subprocess.run([program, subject], capture_output=True, check=False, text=True).stdout
         if place in said:
@@ -61,7 +63,7 @@ def shown(build, traces, ranks, place):
 
 def late_at(build, traces):
     """By rank, what tscope-top says of the ranks that are late."""
-    program = os.path.join(build, "analyzer", "tscope-top")
+    program = built(build, "tscope-top")
     said = json_so_far(program, "--once", traces) or {"ranks": []}
     return {rank["rank"]: rank["late_at"] for rank in said["ranks"] if rank["late_at"]}
 
@@ -89,9 +91,9 @@ def check(name, build, folder):
     expected = SCENARIOS[name]
     place = shown_place(expected)
     run(name, build, folder, place)
-    program = os.path.join(build, "analyzer", "tscope-report")
+    program = built(build, "tscope-report")
     document = report_on(program, os.path.join(folder, "traces"))
-    found = [f for f in document["findings"] if f["id"] == expected["finding"]]
+    found = findings_of(document, expected["finding"])
     expect(found, [f["title"] for f in document["findings"]])
     expect(place in found[0]["title"], found[0]["title"], found[0]["evidence"])
     expect("rank" not in expected or found[0]["ranks"] == [expected["rank"]], found[0]["ranks"])

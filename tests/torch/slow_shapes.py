@@ -20,6 +20,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from built import built  # noqa: E402
+from findings import findings_of, ids_of  # noqa: E402
 from marks import place_of  # noqa: E402
 from observed import json_of, observed_environment  # noqa: E402
 from outcomes import Skip, expect  # noqa: E402
@@ -160,8 +162,8 @@ def fork_ranks(name, folder):
     return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
 
-def findings_of(build, folder):
-    return json_of(os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces"))
+def report_of(build, folder):
+    return json_of(built(build, "tscope-report"), os.path.join(folder, "traces"))
 
 
 def right_place(name, rank, text):
@@ -240,7 +242,7 @@ def judge_routed(document, folder):
             parts.append(json.load(file)["parts"][1:])
     steps = [[max(part) - statistics.mean(part) for part in zip(*of_step)] for of_step in zip(*parts)]
     true = 1e3 * statistics.mean(map(sum, steps))
-    found = {f["id"]: f for f in document["findings"]}
+    found = ids_of(document)
     saves = saved_ms(document, "every rank")
     said = f"every rank: saves {saves:.3g} ms, of {true:.3g} ms"
     if not is_right(saves, true):
@@ -252,7 +254,7 @@ def judge(name, document, folder):
     """What is wrong with the report; None if nothing is. And what it says, for the table."""
     shape = SHAPES[name][0]
     first = document["steps"]["warmup_excluded"]
-    stragglers = {rank: f for f in document["findings"] if f["id"] == "DIST.STRAGGLER" for rank in f["ranks"]}
+    stragglers = {rank: f for f in findings_of(document, "DIST.STRAGGLER") for rank in f["ranks"]}
     said = "; ".join(f["title"] for f in document["findings"]
                      if f["id"] in ("DIST.STRAGGLER", "TIMING.JITTER", "DIST.LONE_LINE")) or "nothing"
     if name in BY_TURNS:
@@ -274,7 +276,7 @@ def judge(name, document, folder):
         return wrong, said
     ranks = {1: shape} if isinstance(shape, str) else shape
     for rank in ranks:
-        lone = [f for f in document["findings"] if f["id"] == "DIST.LONE_LINE" and f["ranks"] == [rank]]
+        lone = [f for f in findings_of(document, "DIST.LONE_LINE") if f["ranks"] == [rank]]
         if rank not in stragglers and name not in POLLED and lone and right_place(name, rank, lone[0]["title"]):
             true = slow_ms(folder, rank, {"early": range(1, 21), "middle": range(20, 40)}.get(name, range(1, SHAPES[name][2])))
             ms = float(re.search(r"([\d.]+) ms in samples", lone[0]["evidence"])[1])
@@ -309,7 +311,7 @@ def judge_run(name, build, folder):
     with open(path, encoding="utf-8") as file:
         ran = json.load(file)
     expect(not any(ran["statuses"]), f"job failed {ran['statuses']}")
-    wrong, said = judge(name, findings_of(build, folder), folder)
+    wrong, said = judge(name, report_of(build, folder), folder)
     print(f"{name}: {wrong or 'right'} (load {ran['load']:.0f}, {os.path.basename(folder)}) {said}", flush=True)
     expect(not wrong, wrong)
 
@@ -326,7 +328,7 @@ def prepare(build):
     if "libtscope" not in os.environ.get("LD_PRELOAD", ""):
         python = python_or_skip()
         os.execve(python, [python, *sys.argv], observed_environment(
-            os.path.join(build, "preload", "libtscope.so"), None, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo",
+            built(build, "libtscope.so"), None, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo",
             TSCOPE_RUN="shapes"))
     sys.path.append(os.path.join(HERE, "jobs"))
     import slow_calls_job

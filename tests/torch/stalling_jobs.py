@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import observed  # noqa: E402
 import read_trace  # noqa: E402
+from built import built  # noqa: E402
 from marks import line_of, place_of  # noqa: E402
 from outcomes import expect, wait_until  # noqa: E402
 from processes import WITHOUT_PTRACE  # noqa: E402
@@ -135,7 +136,7 @@ def check(name, build, folder):
 
     def look(traces):
         """tscope-stacks, while the job stalls."""
-        program = os.path.join(build, "analyzer", "tscope-stacks")
+        program = built(build, "tscope-stacks")
         said.append(subprocess.run([program, traces], capture_output=True, check=False, text=True).stdout)
         if os.geteuid() == 0:  # the kernel refuses root without this capability to read root's processes with it
             said.append(subprocess.run([*WITHOUT_PTRACE, program, traces], capture_output=True, check=False,
@@ -152,7 +153,7 @@ def check(name, build, folder):
         live = [line for line in said[1].splitlines() if line.startswith(f"rank {CULPRIT}  now  ")]
         expect(live and expected["what"] in live[0] and (place_stalled(expected) in live[0] or "file" in expected),
                "without the right", said[1])
-    program = os.path.join(build, "analyzer", "tscope-report")
+    program = built(build, "tscope-report")
     judge(expected, report_on(program, traces), observed.run(program, traces).stdout)
 
 

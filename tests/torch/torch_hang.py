@@ -8,6 +8,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from built import built  # noqa: E402
+from findings import ranks_of  # noqa: E402
 from observed import json_so_far  # noqa: E402
 from outcomes import expect, wait_until  # noqa: E402
 from repeated import main  # noqa: E402
@@ -19,12 +21,12 @@ RANKS = 3
 
 
 def hang(document):
-    found = [f["ranks"] for f in document["findings"] if f["id"] == "DIST.HANG"] if document else []
+    found = ranks_of(document, "DIST.HANG") if document else []
     return found[0] if found else None
 
 
 def check(fault, build, folder):
-    program = os.path.join(build, "analyzer", "tscope-report")
+    program = built(build, "tscope-report")
     job = StandinJob(build, folder, command=[python_or_skip(), os.path.join(HERE, "jobs", "hanging_gloo.py"),
                                       os.path.join(folder, "store"), fault],
               run="hang", ranks=RANKS, together=True, OMP_NUM_THREADS="1")

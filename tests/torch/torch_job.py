@@ -9,14 +9,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import read_trace  # noqa: E402
 import standin_wheel  # noqa: E402
+from built import built, standins_of  # noqa: E402
 from observed import observed_environment  # noqa: E402
 from outcomes import expect  # noqa: E402
 from summaries import report_on  # noqa: E402
 from torch_python import python_or_skip  # noqa: E402
-
-
-def library_of(build):
-    return os.path.join(build, "preload", "libtscope.so")
 
 
 class TorchJob:
@@ -29,7 +26,7 @@ class TorchJob:
     def __init__(self, build, folder, name, bare=False):
         self.build, self.python = build, python_or_skip()
         self.directory = os.path.join(folder, name)
-        self.environment = observed_environment(None if bare else library_of(build), self.directory, OMP_NUM_THREADS="1")
+        self.environment = observed_environment(None if bare else built(build, "libtscope.so"), self.directory, OMP_NUM_THREADS="1")
 
     def start(self, script, arguments, ranks):
         launcher = [*self.launcher, str(ranks)] if ranks else []
@@ -53,12 +50,12 @@ class TorchJob:
         return traces
 
     def report(self):
-        return report_on(os.path.join(self.build, "analyzer", "tscope-report"), self.directory)
+        return report_on(built(self.build, "tscope-report"), self.directory)
 
 
 def cuda_site(build, folder):
     """PyTorch's CUDA wheel on the stand-ins, see standin_wheel.py."""
-    return standin_wheel.make(standin_wheel.site_or_skip(python_or_skip()), os.path.join(build, "tests", "standins", "lib"),
+    return standin_wheel.make(standin_wheel.site_or_skip(python_or_skip()), standins_of(build),
                               os.path.join(folder, "site"))
 
 

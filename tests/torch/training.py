@@ -7,8 +7,10 @@ import re
 import signal
 import subprocess
 
-from torch_job import HERE, TorchJob, library_of
+from torch_job import HERE, TorchJob
+from built import built
 import read_trace
+from findings import ranks_of
 from outcomes import expect, wait_until
 from read_trace import ENUMS, PENDING, UNKNOWN
 from repeated import main
@@ -102,9 +104,7 @@ def straggler_named(build, folder):
     found = job.report()
     expect(found["steps"]["count"] == steps, f"steps: {found['steps']}, run were {steps}")
     expect(found["distributed"]["stragglers"] == [2], f"{found['distributed']}")
-    named = [finding["ranks"] for finding in found["findings"]
-             if finding["id"] == "DIST.STRAGGLER"]
-    expect(named == [[2]], f"findings: {found['findings']}")
+    expect(ranks_of(found, "DIST.STRAGGLER") == [[2]], f"findings: {found['findings']}")
     for phase in ("data_ms", "forward_ms", "backward_ms", "optimizer_ms"):
         expect(found["phases"][phase], f"phases: {found['phases']}")
 
@@ -239,7 +239,7 @@ def names(build, folder):
     hooks = [(name, int(since), int(until)) for name, since, until in
              re.findall(r"(?:VALUE|VOID|CLASS)\((_Z\w+),\s+(\d+), (\d+),", text)]
     expect(len(hooks) > 40, f"{len(hooks)} hooks")
-    shim = ctypes.CDLL(library_of(build))
+    shim = ctypes.CDLL(built(build, "libtscope.so"))
     absent = [name for name, _, _ in hooks if not hasattr(shim, name)]
     expect(not absent, f"not exported: {absent}")
     code = ("import ctypes, os, sys, torch; here = torch.__path__[0] + '/lib/lib'; "

@@ -10,6 +10,8 @@ import os
 import statistics
 
 from torch_job import TorchJob
+from built import built
+from findings import findings_of
 from observed import run
 from outcomes import expect
 from repeated import main
@@ -58,7 +60,7 @@ def check_training(document, other):
 
 
 def check_words(document, text):
-    titles = [finding["title"] for finding in document["findings"] if finding["id"] == "TIMING.JITTER"]
+    titles = [finding["title"] for finding in findings_of(document, "TIMING.JITTER")]
     for wanted in ("Steps 20, 40, 60 and 2 more: something that takes", "every 20 steps, forward only",
                    "Steps 25, 50, 75, 100: something that takes", "every 25 steps, on rank 0 alone"):
         expect(any(wanted in title for title in titles), f"'{wanted}' in {titles}")
@@ -79,7 +81,7 @@ def check(name, build, folder):
     job = TorchJob(build, folder, "validating")
     out = job.run(os.path.join(folder, "checkpoint.pt"), *JOBS[name], script="validating_rank.py", ranks=2)
     truth = longest([json.loads(line) for line in out.splitlines()])
-    text = run(os.path.join(build, "analyzer", "tscope-report"), job.directory).stdout
+    text = run(built(build, "tscope-report"), job.directory).stdout
     document = job.report()
     try:
         check_training(document, check_steps(document, truth))

@@ -14,6 +14,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tools"))
 import read_trace  # noqa: E402
+from built import built  # noqa: E402
 from observed import json_of  # noqa: E402
 from outcomes import expect  # noqa: E402
 from standin_job import StandinJob  # noqa: E402
@@ -63,7 +64,7 @@ def check_rank(trace, rank):
 
 def look_up_coverage(directory):
     """The report's entry about functions found by name."""
-    return json_of(os.path.join(BUILD, "analyzer", "tscope-report"),
+    return json_of(built(BUILD, "tscope-report"),
                    os.path.join(directory, "traces", "pynccl"))["quality"]["coverage"]["functions found by name"]
 
 

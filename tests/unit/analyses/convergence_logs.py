@@ -15,6 +15,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from findings import findings_of, ids_of  # noqa: E402
 from in_folder import InFolder  # noqa: E402
 from observed import json_of  # noqa: E402
 
@@ -60,7 +61,7 @@ class Logs(InFolder):
         for text, name, beside in ((self.lines(loss=even, val_loss=broken), "m.jsonl", "val_loss"), (printed, "a.log", "box_loss"),
                                    (parted, "b.log", "loss_box")):
             document = self.report(self.write(text, name))
-            found = [f for f in document["findings"] if f["id"] == "CONVERGENCE.DIVERGED"]
+            found = findings_of(document, "CONVERGENCE.DIVERGED")
             self.assertEqual([f["severity"] for f in found], ["warning"], text[-60:])
             self.assertIn(f'"{beside}" is not a number from step 30 on', found[0]["title"])
             self.assertEqual(document["convergence"]["verdict"], "falling")
@@ -73,10 +74,7 @@ class Logs(InFolder):
         even, nan = falling(60), float("nan")
         rare = [value if i % 10 == 9 else nan for i, value in enumerate(even)]
         for values in ([nan] * 60, [nan] * 20 + even[20:], rare):
-            self.assertNotIn("CONVERGENCE.DIVERGED", self.ids(self.of(loss=even, val_loss=values)))
-
-    def ids(self, document):
-        return [f["id"] for f in document["findings"]]
+            self.assertNotIn("CONVERGENCE.DIVERGED", ids_of(self.of(loss=even, val_loss=values)))
 
     # The same run in each format that logs have.
 
@@ -161,7 +159,7 @@ class Logs(InFolder):
         self.assertEqual((rows["loss"]["name"], rows["loss"]["values"]), ("loss", 60))
         self.assertEqual(rows["loss"]["not_finite"], 20)
         self.assertIn("gradient norm", rows)
-        self.assertIn("CONVERGENCE.DIVERGED", self.ids(document))
+        self.assertIn("CONVERGENCE.DIVERGED", ids_of(document))
         self.assertEqual(document["verdict"], "critical")
         # a step every 250 ms on rank 0, every 260 ms on rank 1
         self.assertEqual(document["run"]["ranks_found"], [0, 1])
@@ -215,18 +213,18 @@ class Logs(InFolder):
         rng = random.Random(3)
         rises = [2 * (1 + 0.22 * i / 299) + rng.gauss(0, 0.02) for i in range(300)]
         document = self.of(loss=rises)
-        self.assertEqual(self.ids(document), ["CONVERGENCE.NOT_FALLING"])
+        self.assertEqual(ids_of(document), ["CONVERGENCE.NOT_FALLING"])
         self.assertIn("rises: +19 %", document["findings"][0]["title"])
         stands = [2.3026 + rng.gauss(0, 0.002) for _ in range(300)]
         document = self.of(loss=stands)
-        self.assertEqual(self.ids(document), ["CONVERGENCE.NOT_FALLING"])
+        self.assertEqual(ids_of(document), ["CONVERGENCE.NOT_FALLING"])
         self.assertIn("has not moved", document["findings"][0]["title"])
         self.assertEqual(document["verdict"], "warning")
         # a rise at the beginning that ends, scatter without a trend, too few values, a slow fall
         hump = [2 + (0.5 * i / 50 if i < 50 else 0.5 - 0.3 * (i - 50) / 250) for i in range(300)]
         scatter = [2 + rng.gauss(0, 0.3) for _ in range(40)]
         for loss in (hump, scatter, rises[:15], [3 - i / 1000 for i in range(300)]):
-            self.assertNotIn("CONVERGENCE.NOT_FALLING", self.ids(self.of(loss=loss)))
+            self.assertNotIn("CONVERGENCE.NOT_FALLING", ids_of(self.of(loss=loss)))
 
     def test_a_log_without_values_is_undecided(self):
         for text, name in (("step 1 of 10\nstep 2 of 10\n", "a.log"),
@@ -239,7 +237,7 @@ class Logs(InFolder):
                 continue
             document = json.loads(done.stdout)
             self.assertEqual((done.returncode, document["verdict"]), (1, "warning"))
-            self.assertEqual(self.ids(document), ["DATA.UNDECIDED"])
+            self.assertEqual(ids_of(document), ["DATA.UNDECIDED"])
 
     def test_a_program_is_no_log(self):
         lines = "".join(f'print("step {step} loss: {3 - step / 10}")\n' for step in range(20))
@@ -261,11 +259,11 @@ class Logs(InFolder):
                            ("weight_loss_coef: 1 critic.loss2 {:.3f} step {}", "critic.loss2")):
             lines = "".join(text.format(value, step) + "\n" for step, value in enumerate(nan))
             document = self.report(self.write(lines, "a.log"))
-            self.assertEqual(self.ids(document), ["CONVERGENCE.DIVERGED"], text)
+            self.assertEqual(ids_of(document), ["CONVERGENCE.DIVERGED"], text)
             row = next(row for row in document["convergence"]["series"] if row["role"] == "loss")
             self.assertEqual((row["name"], row["first_not_finite_step"]), (name, 20))
         events = "".join(json.dumps({"step": step, "Loss/generator": value}) + "\n" for step, value in enumerate(nan))
-        self.assertEqual(self.ids(self.report(self.write(events, "a.jsonl"))), ["CONVERGENCE.DIVERGED"])
+        self.assertEqual(ids_of(self.report(self.write(events, "a.jsonl"))), ["CONVERGENCE.DIVERGED"])
 
     def test_values_without_steps_are_called_values(self):
         lines = "".join(f"[{10 * i:4d}] loss: {2 - i / 10 if i < 6 else math.nan}\n" for i in range(10))
@@ -312,7 +310,7 @@ class Logs(InFolder):
         loss[250:] = [math.nan] * 150
         document = self.of(loss=loss)
         c = document["convergence"]
-        self.assertEqual(self.ids(document), ["CONVERGENCE.DIVERGED"])
+        self.assertEqual(ids_of(document), ["CONVERGENCE.DIVERGED"])
         self.assertEqual((c["verdict"], c["diverged_step"], c["diverged_by"]), ("diverged", 250, "not finite"))
         self.assertEqual(c["series"][0]["not_finite"], 150)
         c = self.of(loss=spiked(falling(), [9], math.inf))["convergence"]
@@ -322,16 +320,16 @@ class Logs(InFolder):
         loss = falling()
         loss = [value + max(0, i - 300) * 0.2 for i, value in enumerate(loss)]
         document = self.of(loss=loss)
-        self.assertIn("CONVERGENCE.DIVERGED", self.ids(document))
+        self.assertIn("CONVERGENCE.DIVERGED", ids_of(document))
         self.assertLess(abs(document["convergence"]["diverged_step"] - 305), 10)
 
     def test_growth_that_comes_back(self):
         loss = [value + (20 if 200 <= i < 230 else 0) for i, value in enumerate(falling())]
-        self.assertNotIn("CONVERGENCE.DIVERGED", self.ids(self.of(loss=loss)))
+        self.assertNotIn("CONVERGENCE.DIVERGED", ids_of(self.of(loss=loss)))
 
     def test_spikes(self):
         document = self.of(loss=spiked(falling(), {100, 200, 300}, 1.5))
-        self.assertEqual(self.ids(document), ["CONVERGENCE.SPIKES"])
+        self.assertEqual(ids_of(document), ["CONVERGENCE.SPIKES"])
         spikes = document["convergence"]["spikes"]
         self.assertEqual([(s["signal"], s["step"]) for s in spikes], [("loss", 100), ("loss", 200), ("loss", 300)])
 
@@ -345,7 +343,7 @@ class Logs(InFolder):
 
     def test_plateau(self):
         document = self.of(loss=[2 + 8 * math.exp(-i / 30) for i in range(400)])
-        self.assertEqual(self.ids(document), ["CONVERGENCE.PLATEAU"])
+        self.assertEqual(ids_of(document), ["CONVERGENCE.PLATEAU"])
         self.assertEqual(document["convergence"]["verdict"], "flat")
         still = self.of(loss=[2 + 8 * math.exp(-i / 30) - i / 10000 for i in range(400)])  # 1 % in the last half
         self.assertEqual(still["findings"], [])
@@ -353,15 +351,15 @@ class Logs(InFolder):
 
     def test_instability_of_several_signals(self):
         both = self.of(loss=spiked(falling(), {100, 200, 300}, 1.5), grad_norm=spiked(norms(), {99, 200, 301}, 8))
-        self.assertIn("CROSS.CORRELATED_INSTABILITY", self.ids(both))
+        self.assertIn("CROSS.CORRELATED_INSTABILITY", ids_of(both))
         clusters = both["convergence"]["instability"]
         self.assertEqual([(c["first_step"], c["last_step"], c["signals"]) for c in clusters],
                          [(99, 100, "loss, gradient norm"), (200, 200, "loss, gradient norm"),
                           (300, 301, "loss, gradient norm")])
         apart = self.of(loss=spiked(falling(), {100, 200, 300}, 1.5), grad_norm=spiked(norms(), {50, 150, 250}, 8))
-        self.assertNotIn("CROSS.CORRELATED_INSTABILITY", self.ids(apart))
+        self.assertNotIn("CROSS.CORRELATED_INSTABILITY", ids_of(apart))
         once = self.of(loss=spiked(falling(), {100, 200, 300}, 1.5), grad_norm=spiked(norms(), {50, 150, 300}, 8))
-        self.assertNotIn("CROSS.CORRELATED_INSTABILITY", self.ids(once))
+        self.assertNotIn("CROSS.CORRELATED_INSTABILITY", ids_of(once))
 
     def test_few_values_give_no_finding(self):
         c = self.of(loss=[3, 2, 1])["convergence"]

@@ -8,6 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from findings import findings_of, ids_of  # noqa: E402
 from profiler_file import event, report_on_events  # noqa: E402
 
 REPORT = sys.argv[1]
@@ -67,7 +68,7 @@ class Capturing(unittest.TestCase):
     def test_without_a_capture_the_host_is_what_holds_it_up(self):
         events = [one for one in recording("cuda") if "Capture" not in one["name"] and "Instantiate" not in one["name"]]
         report = report_of(events)
-        self.assertIn("EFFICIENCY.RECOVERABLE", [one["id"] for one in report["findings"]])
+        self.assertIn("EFFICIENCY.RECOVERABLE", ids_of(report))
         self.assertEqual(report["gpu_timeline"]["idle_by_cause"]["capturing_ms"], 0)
 
     def test_again_and_again_in_steps_is_told(self):
@@ -84,7 +85,7 @@ class Capturing(unittest.TestCase):
                     events.append(call("cudaGraphInstantiateWithFlags", at + CAPTURE, number + 91, took=INSTANTIATE))
                 at += CAPTURE + INSTANTIATE + 10
                 events.append(event("user_annotation", f"ProfilerStep#{step}", begin - 1, at - begin))
-            told = [one for one in report_of(events)["findings"] if one["id"] == "KERNEL.RECAPTURE"]
+            told = findings_of(report_of(events), "KERNEL.RECAPTURE")
             self.assertEqual(len(told), captures == 12)
             if told:
                 steps = int(told[0]["title"].split(" of ")[1].split()[0])

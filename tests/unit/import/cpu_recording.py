@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from findings import findings_of  # noqa: E402
 from observed import json_of  # noqa: E402
 import profiler_file  # noqa: E402
 
@@ -94,7 +95,7 @@ class CpuRecording(unittest.TestCase):
         self.assertEqual(set(lines.values()), {"train.py:9"}, lines)
 
     def test_forward_and_backward_are_not_outside_the_phases(self):
-        found, = [f for f in self.report["findings"] if f["id"] == "TIMING.OUTSIDE_PHASES"]
+        found, = findings_of(self.report, "TIMING.OUTSIDE_PHASES")
         self.assertIn("mostly at train.py:5", found["title"])
         per_step = 1e3 * found["saving_s"] / self.report["steps"]["training"]
         self.assertAlmostEqual(per_step, LOAD, delta=0.2)

@@ -8,6 +8,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
 import profiler_file  # noqa: E402
+from findings import findings_of  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS = 12
@@ -91,7 +92,7 @@ class Forward(unittest.TestCase):
                 one.backward()
                 one.optimizer()
             document = self.check(one)
-            outside, = [f for f in document["findings"] if f["id"] == "TIMING.OUTSIDE_PHASES"]
+            outside, = findings_of(document, "TIMING.OUTSIDE_PHASES")
             self.assertIn("aten::randn", outside["title"])
 
     def test_an_operator_in_the_loader_is_not_where_it_waits(self):
@@ -104,7 +105,7 @@ class Forward(unittest.TestCase):
             one.forward()
             one.backward()
             one.optimizer()
-        found, = [f for f in report_on(one)["findings"] if f["id"] == "TIMING.DATALOADER_BOUND"]
+        found, = findings_of(report_on(one), "TIMING.DATALOADER_BOUND")
         self.assertNotIn("aten::empty", found["title"] + found["evidence"])
 
     def test_accumulation(self):

@@ -7,6 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from findings import findings_of  # noqa: E402
 from profiler_file import event, report_on_events  # noqa: E402
 
 REPORT = sys.argv[1]
@@ -40,7 +41,7 @@ class HiddenCopies(unittest.TestCase):
     def test_only_what_is_exposed_is_worth_something(self):
         report = report_on_events(REPORT, recording())
         self.assertIsNotNone(report["critical_path"]["what_if_reason"])
-        copies, = [one for one in report["findings"] if one["id"] == "KERNEL.COPY"]
+        copies, = findings_of(report, "KERNEL.COPY")
         exposed = report["gpu_timeline"]["exposed_memcpy_ms"] / STEPS
         self.assertAlmostEqual(exposed, SHOWN / 1e3, delta=1e-6)
         steps = report["steps"]["training"]

@@ -11,6 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
 import profiler_file  # noqa: E402
+from findings import findings_of, ids_of  # noqa: E402
 
 REPORT = sys.argv[1]
 STEPS, AHEAD = 60, 2
@@ -105,7 +106,7 @@ class Loaders(unittest.TestCase):
         for left in (90, 50, 0):
             end = run(workers, lambda i, left=left: load(i) * left // 100, ahead)[2][-1] - 1000
             self.assertAlmostEqual(pays["input"][f"saves_at_{left}"], 1 - end / whole, delta=allowed, msg=left)
-        found = [one for one in report["findings"] if one["id"] == "TIMING.DATALOADER_BOUND"]
+        found = findings_of(report, "TIMING.DATALOADER_BOUND")
         said = " ".join(one["evidence"] for one in found)
         if taken is not None:
             self.assertIn(taken or "ranks above", said)
@@ -164,11 +165,11 @@ class Loaders(unittest.TestCase):
         rows = {row["change"]: row["saving_fraction"] for row in report["critical_path"]["what_if"]}
         self.assertAlmostEqual(rows["nothing outside the phases"], 0, delta=0.01)
         self.assertAlmostEqual(rows["rank 1 as fast as its peers"], 1 - 16.1 / 40, delta=0.02)
-        self.assertEqual([one["id"] for one in report["findings"] if one["id"] == "TIMING.OUTSIDE_PHASES"], [])
+        self.assertEqual(findings_of(report, "TIMING.OUTSIDE_PHASES"), [])
 
     def test_workers_that_are_ahead(self):
         report = report_of(recording(2, lambda i: 15000))
-        self.assertNotIn("TIMING.DATALOADER_BOUND", [one["id"] for one in report["findings"]])
+        self.assertNotIn("TIMING.DATALOADER_BOUND", ids_of(report))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from findings import findings_of, ids_of  # noqa: E402
 from in_folder import InFolder  # noqa: E402
 from observed import json_of  # noqa: E402
 
@@ -144,10 +145,6 @@ def run_in_256_mib(path):
     # A sanitizer alone needs more.
     fits = subprocess.run([REPORT, "--version"], capture_output=True, preexec_fn=limit).returncode == 0
     return subprocess.run([REPORT, path], capture_output=True, text=True, preexec_fn=limit if fits else None)
-
-
-def ids(document):
-    return [finding["id"] for finding in document["findings"]]
 
 
 class Snapshot(InFolder):
@@ -327,7 +324,7 @@ class Snapshot(InFolder):
         document = self.report(self.write(a.snapshot()))
         self.assertEqual([(row["category"], row["source"]) for row in document["memory"]["live_at_peak"]],
                          [("compiled graphs", "forward (model.py:206)"), ("compiled graphs", "forward (model.py:205)")])
-        peak, = [f for f in document["findings"] if f["id"] == "MEMORY.PEAK"]
+        peak, = findings_of(document, "MEMORY.PEAK")
         self.assertEqual(peak["title"], "100 % of the memory peak is for compiled graphs: 1.50 GiB lower without it")
         self.assertIn("activation_memory_budget", peak["action"])
 
@@ -376,7 +373,7 @@ class Snapshot(InFolder):
             self.assertEqual(memory["peak_needed_bytes"], max(in_use, sum(a.segments.values()) - 700 * MIB))
             self.assertEqual(memory["peak_unused_bytes"],
                              memory["peak_needed_bytes"] - memory["peak_allocated_bytes"])
-            self.assertEqual("MEMORY.FRAGMENTATION" in ids(document), pinned)
+            self.assertEqual("MEMORY.FRAGMENTATION" in ids_of(document), pinned)
 
     def test_segments_given_back_while_recording_count_while_they_were_there(self):
         a = Allocator()
@@ -390,7 +387,7 @@ class Snapshot(InFolder):
         document = self.report(self.write(a.snapshot()))
         memory = document["memory"]
         self.assertEqual((memory["peak_needed_bytes"], memory["peak_allocated_bytes"]), (1000 * MIB, 600 * MIB))
-        self.assertIn("MEMORY.FRAGMENTATION", ids(document))
+        self.assertIn("MEMORY.FRAGMENTATION", ids_of(document))
 
     def fragmented(self, expandable=False, full=30, then=30):
         a = Allocator(expandable=expandable)
@@ -407,12 +404,12 @@ class Snapshot(InFolder):
         memory = document["memory"]
         self.assertEqual(memory["segments"]["stranded_bytes"], 570 * MIB)
         self.assertEqual(memory["peak_unused_bytes"], 0)
-        self.assertNotIn("MEMORY.FRAGMENTATION", ids(document))
+        self.assertNotIn("MEMORY.FRAGMENTATION", ids_of(document))
         self.assertEqual(memory["segments"]["expandable_frees_bytes"], 0)
         document = self.report(self.write(self.fragmented(then=6).snapshot()))
         memory = document["memory"]  # 720 MiB reserved, 600 allocated at most
         self.assertEqual(memory["segments"]["expandable_frees_bytes"], 120 * MIB)
-        finding = next(f for f in document["findings"] if f["id"] == "MEMORY.FRAGMENTATION")
+        finding = findings_of(document, "MEMORY.FRAGMENTATION")[0]
         self.assertIn("free 120 MiB of it at most", finding["evidence"])
         self.assertNotIn("570 MiB", finding["title"])
 
@@ -435,7 +432,7 @@ class Snapshot(InFolder):
         einsum = frames(("einsum", "/x/site-packages/einops/_backends.py", 291), ("forward", "/home/u/job/model.py", 4))
         parts = ((1500 * MIB, softmax), (800 * MIB, einsum))
         document = self.peak_of(*parts)
-        finding = next(f for f in document["findings"] if f["id"] == "MEMORY.PEAK")
+        finding = findings_of(document, "MEMORY.PEAK")[0]
         self.assertEqual(finding["severity"], "info")
         saving = {row["category"]: row["lowers_peak_bytes"] for row in document["memory"]["live_by_category"]}
         self.assertEqual(saving["softmax"], 1500 * MIB)
@@ -449,13 +446,13 @@ class Snapshot(InFolder):
                  for row in self.peak_of((900 * MIB, softmax))["memory"]["live_by_category"]}
         self.assertEqual(saving["softmax"], 200 * MIB)
         tight = self.peak_of(*parts, capacity=("--gpu-gb", "4"))
-        self.assertEqual([f["severity"] for f in tight["findings"] if f["id"] == "MEMORY.PEAK"], ["warning"])
+        self.assertEqual([f["severity"] for f in findings_of(tight, "MEMORY.PEAK")], ["warning"])
 
     def test_what_a_job_must_keep_makes_no_finding(self):
         gradients = frames(("torch::autograd::AccumulateGrad::apply(x)", "??", 0))
-        self.assertNotIn("MEMORY.PEAK", ids(self.peak_of((2000 * MIB, gradients))))
+        self.assertNotIn("MEMORY.PEAK", ids_of(self.peak_of((2000 * MIB, gradients))))
         softmax = frames(("softmax", "/home/u/job/nn_utils.py", 12))
-        self.assertNotIn("MEMORY.PEAK", ids(self.peak_of((255 * MIB, softmax))))
+        self.assertNotIn("MEMORY.PEAK", ids_of(self.peak_of((255 * MIB, softmax))))
 
     def test_a_peak_above_the_device_memory_is_reported(self):
         a = Allocator(segment=1024 * MIB)
@@ -469,7 +466,7 @@ class Snapshot(InFolder):
 
     def test_fragmentation_is_found(self):
         document = self.report(self.write(self.fragmented().snapshot()))
-        self.assertIn("MEMORY.FRAGMENTATION", ids(document))
+        self.assertIn("MEMORY.FRAGMENTATION", ids_of(document))
         self.assertIs(document["memory"]["segments"]["expandable_would_help"], True)
         document = self.report(self.write(self.fragmented(expandable=True).snapshot()))
         self.assertIs(document["memory"]["segments"]["expandable_would_help"], False)
@@ -483,11 +480,11 @@ class Snapshot(InFolder):
             a.free(address)
         document = self.report(self.write(a.snapshot()))
         self.assertEqual(document["memory"]["fragmentation"], 1)
-        self.assertNotIn("MEMORY.FRAGMENTATION", ids(document))
+        self.assertNotIn("MEMORY.FRAGMENTATION", ids_of(document))
 
     def test_little_fragmentation_is_none(self):
         self.assertNotIn("MEMORY.FRAGMENTATION",
-                         ids(self.report(self.write(self.fragmented(full=3, then=3).snapshot()))))
+                         ids_of(self.report(self.write(self.fragmented(full=3, then=3).snapshot()))))
 
     # Growth.
 
@@ -509,12 +506,12 @@ class Snapshot(InFolder):
         self.assertEqual(memory["growth_bytes_per_step"], 64 << 10)
         self.assertEqual(memory["steps_method"], "ends of optimizer steps")
         self.assertEqual(memory["growth_source"], "log (job/train.py:42)")
-        self.assertIn("MEMORY.GROWTH", ids(document))
+        self.assertIn("MEMORY.GROWTH", ids_of(document))
 
     def test_no_growth_is_none(self):
         document = self.report(self.write(self.trained(30, 0).snapshot()))
         self.assertEqual(document["memory"]["growth_bytes_per_step"], 0)
-        self.assertNotIn("MEMORY.GROWTH", ids(document))
+        self.assertNotIn("MEMORY.GROWTH", ids_of(document))
 
     def test_few_steps_show_no_growth(self):
         memory = self.memory(self.trained(4, 64 << 10))
@@ -536,7 +533,7 @@ class Snapshot(InFolder):
             for mark in more.annotations:
                 a.annotations.append({**mark, "time_us": mark["time_us"] + shift})
             a.now += more.now
-        return ids(self.report(self.write(a.snapshot())))
+        return ids_of(self.report(self.write(a.snapshot())))
 
     def test_a_few_jumps_are_no_growth(self):
         for jumps in (1, 2, 3):
@@ -550,7 +547,7 @@ class Snapshot(InFolder):
         memory = document["memory"]
         self.assertEqual(memory["growth_bytes_per_step"], 64 << 10)
         self.assertIs(memory["steps_are_certain"], False)
-        growth = [f for f in document["findings"] if f["id"] == "MEMORY.GROWTH"]
+        growth = findings_of(document, "MEMORY.GROWTH")
         self.assertEqual([f["severity"] for f in growth], ["info"])
 
     def test_steps_from_what_the_optimizer_allocates(self):
@@ -613,7 +610,7 @@ class Snapshot(InFolder):
         document = self.report(self.write(a.snapshot()))
         live = {row["category"]: row["bytes"] for row in document["memory"]["live_by_category"]}
         self.assertEqual(live, {"gradients": 2000 * MIB, "backward": 700 * MIB, "matrix multiply": 300 * MIB})
-        peak = [f for f in document["findings"] if f["id"] == "MEMORY.PEAK"]
+        peak = findings_of(document, "MEMORY.PEAK")
         self.assertNotIn("BmmBackward0", str(peak))
 
     # Headroom.
@@ -625,7 +622,7 @@ class Snapshot(InFolder):
         for gib, risk in (("1", "high"), ("1.08", "high"), ("1.09", "medium"), ("2", "low")):
             document = self.report(path, "--gpu-gb", gib)
             self.assertEqual(document["memory"]["oom_risk"], risk)
-            self.assertEqual("MEMORY.OOM_RISK" in ids(document), risk == "high")
+            self.assertEqual("MEMORY.OOM_RISK" in ids_of(document), risk == "high")
             self.assertAlmostEqual(document["memory"]["headroom_bytes"],
                                    float(gib) * (1 << 30) - 1000 * MIB, delta=1)
         self.assertIsNone(self.report(path)["memory"]["oom_risk"])
@@ -647,11 +644,11 @@ class Snapshot(InFolder):
         a = Allocator()
         for _ in range(1200):
             a.free(a.alloc(MIB))
-        self.assertIn("MEMORY.CHURN", ids(self.report(self.write(a.snapshot()))))
+        self.assertIn("MEMORY.CHURN", ids_of(self.report(self.write(a.snapshot()))))
         a = Allocator()
         for i in range(900):
             a.free(a.alloc(MIB))
-        self.assertNotIn("MEMORY.CHURN", ids(self.report(self.write(a.snapshot()))))
+        self.assertNotIn("MEMORY.CHURN", ids_of(self.report(self.write(a.snapshot()))))
 
     def test_segments_allocated_repeatedly(self):
         for times, found in ((12, True), (6, False)):
@@ -662,7 +659,7 @@ class Snapshot(InFolder):
             document = self.report(self.write(a.snapshot()))
             self.assertEqual(document["memory"]["segments"]["obtained"], times)
             self.assertEqual(document["memory"]["peak_reserved_bytes"], 20 * MIB)
-            self.assertEqual("MEMORY.CHURN" in ids(document), found)
+            self.assertEqual("MEMORY.CHURN" in ids_of(document), found)
 
     def test_an_allocator_emptied_once_is_no_churn(self):
         a = Allocator(segment=2 * MIB)
@@ -676,7 +673,7 @@ class Snapshot(InFolder):
         segments = document["memory"]["segments"]
         self.assertEqual((segments["obtained"], segments["returned"]), (40, 40))
         self.assertEqual((segments["refetched"], segments["rounds"]), (0, 0))
-        self.assertNotIn("MEMORY.CHURN", ids(document))
+        self.assertNotIn("MEMORY.CHURN", ids_of(document))
         for block in blocks:  # once more, in the middle: the only round that counts
             a.free(block)
         a.empty_cache()
@@ -685,7 +682,7 @@ class Snapshot(InFolder):
         document = self.report(self.write(a.snapshot()))
         segments = document["memory"]["segments"]
         self.assertEqual((segments["refetched"], segments["rounds"]), (40, 1))
-        self.assertNotIn("MEMORY.CHURN", ids(document))
+        self.assertNotIn("MEMORY.CHURN", ids_of(document))
 
     def test_one_magnitude_has_one_unit(self):
         a = Allocator(segment=20 << 30)

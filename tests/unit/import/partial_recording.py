@@ -11,6 +11,7 @@ import unittest
 
 from training_recording import (STREAM, Expecting, as_fast, gather_layers, job, pass_around, pass_stages, report_of,
                                 report_on, run, write)
+from findings import findings_of, ids_of
 
 
 def step_of(j):
@@ -119,7 +120,7 @@ class Partial(Expecting):
                 event["pid"] in ranks and step(event) in lost or step(event) in last and "AdamW" in event["name"])
             report = self.expect(j, "DIST.STRAGGLER", as_fast(slow), [2])
             self.assertRegex(report["findings"][0]["title"], "slow compute")
-            self.assertNotIn("KERNEL.LATE_START", [one["id"] for one in report["findings"]])
+            self.assertNotIn("KERNEL.LATE_START", ids_of(report))
             if known:
                 self.assertEqual(report["critical_path"]["steps"], known)
 
@@ -140,7 +141,7 @@ class Partial(Expecting):
             write(job(ranks=24, layers=4, slow={5: 1.25}), folder)
             for rank in set(range(24)) - {0, 8, 16}:
                 os.unlink(os.path.join(folder, f"rank{rank}.pt.trace.json"))
-            found, = [one for one in report_on(folder)["findings"] if one["id"] == "DIST.EXPOSED_COMM"]
+            found, = findings_of(report_on(folder), "DIST.EXPOSED_COMM")
         self.assertIn("waits for ranks without a record of it included", found["title"])
         self.assertIsNone(found["saving_s"])
 

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from findings import findings_of  # noqa: E402
 from observed import json_of  # noqa: E402
 import profiler_file  # noqa: E402
 
@@ -248,7 +249,7 @@ class RankRecordings(unittest.TestCase):
     def check_slow_rank(self, report):
         self.assertEqual(report["steps"]["count"], STEPS)
         self.assertAlmostEqual(report["steps"]["median_ms"], STEP, delta=0.01)
-        found, = [f for f in report["findings"] if f["id"] == "DIST.STRAGGLER"]
+        found, = findings_of(report, "DIST.STRAGGLER")
         self.assertEqual(found["ranks"], [1])
         self.assertIn("slow compute", found["title"])
         self.assertAlmostEqual(1e3 * found["saving_s"] / report["steps"]["training"], SAVING, delta=0.05)
@@ -312,7 +313,7 @@ class RankRecordings(unittest.TestCase):
     def test_a_clock_is_known_to_the_collectives_that_tie_it(self):
         """Those of rank 2 and rank 0 take three times as long as the others, and tell its clock no better than that."""
         report, saves = self.report_of_four(2)
-        found, = [f for f in report["findings"] if f["id"] == "DIST.STRAGGLER"]
+        found, = findings_of(report, "DIST.STRAGGLER")
         self.assertEqual(found["ranks"], [3])
         self.assertAlmostEqual(1e3 * found["saving_s"] / report["steps"]["training"], saves, delta=0.05)
         self.assertIs(report["findings"][0], found)
@@ -332,12 +333,12 @@ class RankRecordings(unittest.TestCase):
     def test_a_line_of_its_own_is_no_chance(self):
         ranks, more = drifting(True)
         report = report_of_ranks(*ranks)
-        found, = [f for f in report["findings"] if f["id"] == "DIST.STRAGGLER"]
+        found, = findings_of(report, "DIST.STRAGGLER")
         self.assertEqual(found["ranks"], [1])
         self.assertIn("train.py:9", found["title"])
         judged = more[report["steps"]["warmup_excluded"]:]
         self.assertAlmostEqual(1e3 * found["saving_s"], sum(judged), delta=0.05 * sum(judged))
-        self.assertFalse([f for f in report_of_ranks(*drifting(False)[0])["findings"] if f["id"] == "DIST.STRAGGLER"])
+        self.assertFalse(findings_of(report_of_ranks(*drifting(False)[0]), "DIST.STRAGGLER"))
 
     def test_work_without_its_launches(self):
         ranks = [events_of(rank) for rank in range(RANKS)]

@@ -18,6 +18,7 @@ import traceback
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import recorder_jobs as jobs  # noqa: E402
+from findings import findings_of, ranks_of  # noqa: E402
 from observed import json_of  # noqa: E402
 
 REPORT = None
@@ -27,22 +28,22 @@ def check(folder, *more):
     return json_of(REPORT, folder, *more, timeout=120)
 
 
-def ranks_of(document, finding):
-    found = [f["ranks"] for f in document["findings"] if f["id"] == finding]
+def named_by(document, finding):
+    found = ranks_of(document, finding)
     assert len(found) <= 1
     return found[0] if found else None
 
 
 def undecided(document, severity, says):
     """No rank is named; this is a verdict too."""
-    found = [f for f in document["findings"] if f["id"] == "DATA.UNDECIDED"]
+    found = findings_of(document, "DATA.UNDECIDED")
     assert len(found) == 1 and found[0]["severity"] == severity, document["findings"]
     assert says in found[0]["evidence"], found[0]["evidence"]
     assert document["verdict"] == severity and document["undecided"], document["verdict"]
 
 
 def expect(document, hang=None, desync=None, verdict=None):
-    got = ranks_of(document, "DIST.HANG"), ranks_of(document, "DIST.DESYNC")
+    got = named_by(document, "DIST.HANG"), named_by(document, "DIST.DESYNC")
     assert got == (hang, desync), (got, (hang, desync), document["collective_check"]["suspects"],
                                    document["collective_check"]["cannot_tell"])
     suspects = [s["rank"] for s in document["collective_check"]["suspects"]]
@@ -372,7 +373,7 @@ def two_threads_in_one_group(folder):
             named = [s["rank"] for s in suspects]
             assert named == (swapped if len(swapped) == 1 else [0, 1, 2, 3]), suspects
             assert {s["reason"] for s in suspects} == {"calls in another order than its peers"}, suspects
-            hang = next(f for f in document["findings"] if f["id"] == "DIST.HANG")
+            hang = findings_of(document, "DIST.HANG")[0]
             for said in (suspects[0]["evidence"], hang["evidence"]):
                 assert ("Two threads make these calls" in said) == threads, said
             assert ("group of its own" in hang["action"]) == threads, hang["action"]
@@ -413,7 +414,7 @@ def two_calls_in_the_other_order(folder):
                     for g in reversed(groups) if r == 1 and step == 2 else groups:
                         job.one(r, "all_reduce", g)
             document = run(job, folder / f"b{ahead}{world}")
-            assert ranks_of(document, "DIST.HANG") == wanted, document["collective_check"]
+            assert named_by(document, "DIST.HANG") == wanted, document["collective_check"]
 
 
 @case
@@ -509,7 +510,7 @@ def coalesced_collectives(folder):
                 job.one(r, "all_gather_into_tensor_coalesced", group, size=17 if odd else 16,
                         batch=step)
         document = run(job, folder / str(broken))
-        assert ranks_of(document, "DIST.DESYNC") == ([3] if broken else None)
+        assert named_by(document, "DIST.DESYNC") == ([3] if broken else None)
 
 
 @case

@@ -9,6 +9,7 @@ import unittest
 
 from training_recording import (ALL_REDUCE, HOUR, STREAM, Expecting, collective, job, reduce_gradients, report_of, report_on, without,
                                 write)
+from findings import findings_of, ids_of
 
 
 def replay_graphs(j, ranks):
@@ -55,7 +56,7 @@ class Shapes(Expecting):
         report = self.expect(j, "DIST.STRAGGLER", without("slow replay"), [1])
         self.assertIsNone(report["critical_path"]["what_if_reason"])
         _, report = report_of(job(schedule=replay_graphs, slow_replay={}, steps=12))
-        self.assertEqual([one["id"] for one in report["findings"]], ["DIST.EXPOSED_COMM"])
+        self.assertEqual(ids_of(report), ["DIST.EXPOSED_COMM"])
 
     def test_copies_that_go_on_beside_the_next_step_make_none_longer(self):
         step, report = report_of(job(schedule=save_meanwhile, steps=30, syncs=False))
@@ -66,7 +67,7 @@ class Shapes(Expecting):
         """Nor is it told what it would save without the slow rank."""
         host = {rank: {"aten::nonzero_numpy": 9000} for rank in range(4)}
         _, report = report_of(job(slow={1: 1.3}, steps=20, syncs=False, host=host))
-        self.assertEqual([one["id"] for one in report["findings"]], ["DIST.STRAGGLER"])
+        self.assertEqual(ids_of(report), ["DIST.STRAGGLER"])
 
     def test_two_jobs_of_other_sizes_are_not_one(self):
         """The later one has two ranks, the other four, of which none is of it."""
@@ -83,12 +84,12 @@ class Shapes(Expecting):
     def test_steps_that_hold_more_kernels_say_so(self):
         for more_in in (5, 7, 9, 13, 22, 23, 30, 37), range(4, 40, 7):
             _, report = report_of(job(schedule=run_more_kernels, steps=40, more_in=more_in, more_on=range(4)))
-            found, = [one for one in report["findings"] if one["id"] == "TIMING.JITTER"]
+            found, = findings_of(report, "TIMING.JITTER")
             self.assertRegex(found["title"], ": they hold more work$|, with more kernels than other steps have, on all devices$")
             self.assertIn("25 kernels in such a step, in others 13.", found["evidence"])
             self.assertEqual(found["ranks"], [])
         _, report = report_of(job(schedule=run_more_kernels, steps=40, more_in=range(4, 40, 7), more_on=[1]))
-        found, = [one for one in report["findings"] if one["id"] == "TIMING.JITTER"]
+        found, = findings_of(report, "TIMING.JITTER")
         self.assertIn("The device of rank 1 runs 25 kernels in such a step, in others 13.", found["evidence"])
         self.assertRegex(found["action"], "^Compare what that rank is given to compute")
 

@@ -12,6 +12,7 @@ import types
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+from findings import findings_of, ids_of, ranks_of  # noqa: E402
 from observed import json_of  # noqa: E402
 import profiler_file  # noqa: E402
 
@@ -518,7 +519,7 @@ class Expecting(unittest.TestCase):
         truth = step - (run(j, cured)[1] if cured else never_slow(j))
         self.assertEqual(report["steps"]["agreement"], 1)
         titles = [found["title"] for found in report["findings"]]
-        found = [one for one in report["findings"] if one["id"] == finding]
+        found = findings_of(report, finding)
         self.assertTrue(found, titles)
         if first:
             self.assertEqual(report["findings"][0]["id"], finding, titles)
@@ -568,14 +569,14 @@ class Training(Expecting):
     def test_a_rank_that_is_slow_in_some_steps(self):
         for steps in range(20, 40), range(15), range(15, 30), range(0, 40, 4):
             report = self.expect(job(steps=40, slow={1: 1.3}, slow_in=steps), "DIST.STRAGGLER", None, [1], first=False)
-            self.assertIn("slow compute", [one["title"] for one in report["findings"] if one["id"] == "DIST.STRAGGLER"][0])
+            self.assertIn("slow compute", [one["title"] for one in findings_of(report, "DIST.STRAGGLER")][0])
         for slow in [1], [1, 3]:
             self.expect(job(steps=40, slow=dict.fromkeys(slow, 1.3), slow_in=range(20, 40)), "DIST.FAIL_SLOW", None, slow)
 
     def test_what_a_replay_cannot_tell_is_not_told(self):
         """Where it is not recorded what waits are for, or what launched work."""
         _, report = report_of(job(schedule=wait_unseen, unseen={1: 250}))
-        found, = [one for one in report["findings"] if one["id"] == "DIST.LOAD_IMBALANCE"]
+        found, = findings_of(report, "DIST.LOAD_IMBALANCE")
         self.assertEqual((found["ranks"], found["saving_s"]), ([], None))
         self.assertRegex(found["title"], "but what mending that saves cannot be told$")
         self.assertEqual(report["distributed"]["ranks"][1]["no_straggler"], "what it waits for itself is not recorded")
@@ -585,7 +586,7 @@ class Training(Expecting):
         found = report["findings"][0]
         self.assertEqual((found["id"], found["ranks"]), ("DIST.STRAGGLER", [1]))
         _, report = report_of(job(slow={1: 1.2}, lost=lambda event: event["cat"] == "kernel"))
-        self.assertEqual({one["id"] for one in report["findings"]}, {"DATA.PARTIAL"})
+        self.assertEqual(set(ids_of(report)), {"DATA.PARTIAL"})
 
     def test_a_slow_host_where_layers_are_sharded(self):
         j = job(schedule=gather_layers, transfer=200, host={2: {"aten::nonzero_numpy": 2500}})
@@ -628,7 +629,7 @@ class Training(Expecting):
         for slow in {(1, 2): 1900}, links:
             j = job(schedule=pass_stages, layers=2, transfer=100, slow_links=slow)
             step, report = report_of(j)
-            found = [one for one in report["findings"] if one["id"] == "DIST.SLOW_LINK"]
+            found = findings_of(report, "DIST.SLOW_LINK")
             self.assertEqual(sorted(tuple(one["ranks"]) for one in found), sorted(slow), report["findings"])
             for one in found:
                 truth = step - run(j, without("transfer {} {}".format(*one["ranks"])))[1]
@@ -641,7 +642,7 @@ class Training(Expecting):
     def test_slow_ranks_are_one_finding_and_worth_what_all_save(self):
         for more in {"slow": {1: 1.2, 3: 1.2}}, {"slow": dict.fromkeys(range(8, 16), 1.25), "ranks": 24, "layers": 4}:
             report = self.expect(job(**more), "DIST.STRAGGLER", as_fast(more["slow"]), list(more["slow"]))
-            self.assertEqual([one["id"] for one in report["findings"]].count("DIST.STRAGGLER"), 1)
+            self.assertEqual(ids_of(report).count("DIST.STRAGGLER"), 1)
             self.assertRegex(report["findings"][0]["title"], "^Ranks .* keep their peers waiting: slow compute$")
 
     def test_a_slow_rank_where_layers_are_split(self):
@@ -654,7 +655,7 @@ class Training(Expecting):
         j = job(schedule=reduce_in_pairs, ranks=16, transfer=50)
         report = self.expect(j, "DIST.SLOW_LINK", lambda rank, what, took: took / 4 if what == "slow link" else took, [4, 5],
                              first=False)
-        self.assertEqual([one["ranks"] for one in report["findings"] if one["id"] == "DIST.STRAGGLER"], [])
+        self.assertEqual(ranks_of(report, "DIST.STRAGGLER"), [])
 
     def test_a_slow_rank_where_messages_go_around_in_one_kernel_each(self):
         slow = {1: 1.3}
@@ -681,7 +682,7 @@ class Training(Expecting):
         for ranks, steps in (2, 16), (4, 16), (4, 40):
             j = job(ranks=ranks, steps=steps, slow={0: 1.3, 1: 1.3}, turns=2)
             step, report = report_of(j)
-            found = [one for one in report["findings"] if one["id"] == "DIST.STRAGGLER"]
+            found = findings_of(report, "DIST.STRAGGLER")
             self.assertEqual(sorted(one["ranks"] for one in found), [[0], [1]], report["findings"])
             for one in found:
                 self.assertIn("in every 2nd step: slow compute", one["title"])
@@ -707,7 +708,7 @@ class Training(Expecting):
     def test_slow_copies_to_a_device(self):
         j = job(schedule=copy_layers, slow_copies={2: 2})
         report = self.expect(j, "DIST.STRAGGLER", lambda rank, what, took: j.copy if what == "copy" else took, [2], first=False)
-        found, = [one for one in report["findings"] if one["id"] == "DIST.STRAGGLER"]
+        found, = findings_of(report, "DIST.STRAGGLER")
         self.assertIn("slow memory copies", found["title"])
 
     def test_devices_of_another_kind(self):
@@ -752,7 +753,7 @@ class Training(Expecting):
 
     def test_steps_that_hold_more_work_promise_nothing(self):
         j = job(steps=40, slow=dict.fromkeys(range(4), 4), slow_in=(5, 7, 9, 13, 22, 23, 30, 37))
-        found, = [one for one in report_of(j)[1]["findings"] if one["id"] == "TIMING.JITTER"]
+        found, = findings_of(report_of(j)[1], "TIMING.JITTER")
         self.assertIn("the devices of all ranks compute", found["evidence"])
         self.assertIn("They run no more kernels (13, in others 13).", found["evidence"])
         self.assertEqual((found["severity"], found["saving_s"]), ("warning", None))
