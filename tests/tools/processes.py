@@ -54,12 +54,9 @@ def wait_for_state(pid, letters):
 def children_of(pid):
     """Those of all its threads; none of a process that is gone."""
     found = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children", encoding="utf-8") as children:
-                found += map(int, children.read().split())
-    except OSError:
-        pass
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8") as children:  # a thread may end meanwhile
+            found += map(int, children.read().split())
     return found
 
 
