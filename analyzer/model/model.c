@@ -203,6 +203,30 @@ i64 model_arrival_ready(const struct model *model, const struct arrival *arrival
   return on_host && arrival->call_start != NS_UNKNOWN ? arrival->call_start : arrival->start;
 }
 
+struct last_member model_last_member(const struct model *model, const struct collective *of) {
+  const struct last_member unknown = {INDEX_NONE, NS_UNKNOWN, NS_UNKNOWN};
+  const struct arrival *members = members_of(model, of), *who = NULL;
+  if (!of->complete || of->n_arrivals < 2)
+    return unknown;
+  i64 first = model_arrival_ready(model, members), last = NS_UNKNOWN, before = NS_UNKNOWN, sum = 0;
+  FOR_EACH_MEMBER(model, of, member) {
+    i64 ready = model_arrival_ready(model, member);
+    if (ready == NS_UNKNOWN)
+      return unknown;
+    sum += ready - first;
+    who = ready > last ? member : who;
+    before = ready > last ? last : MAX(ready, before);
+    last = MAX(ready, last);
+  }
+  if (ANY(members, of->n_arrivals, one,
+          one->rank != who->rank && (double)(last - model_arrival_ready(model, one)) <=
+                                        model_clock_error_ns(model, who->rank, one->rank)))
+    return unknown;
+  i64 behind_first = last - first;
+  return (struct last_member){who->rank, last - before,
+                              behind_first - (sum - behind_first) / (of->n_arrivals - 1)};
+}
+
 void model_list_by_comm(const struct model *model, u32 *order) {
   struct by_key by_comm =
       LISTED_BY_KEY(model->n_comms, 0, model->n_collectives, i, true, model->collectives[i].comm);

@@ -420,6 +420,16 @@ double model_collective_error_ns(const struct model *model, const struct collect
  * GPU, when that began. NS_UNKNOWN where it is not known, or left out. */
 i64 model_arrival_ready(const struct model *model, const struct arrival *arrival);
 
+/* The member (index of its rank) that was ready last, how long after the one before, and for how
+ * long the mean other member waited for it. INDEX_NONE and NS_UNKNOWN where the order is not known:
+ * a member or its times are missing, or another came no earlier than the error between the clocks.
+ */
+struct last_member {
+  u32 rank;
+  i64 by, waited;
+};
+struct last_member model_last_member(const struct model *model, const struct collective *of);
+
 /* All collectives by communicator, each in order: `order` gets n_collectives indices. */
 void model_list_by_comm(const struct model *model, u32 *order);
 

@@ -87,6 +87,14 @@ class Tables(Databases):
             for name, total in self.ask("SELECT name, total_ns FROM kernels"):
                 self.assertAlmostEqual(total / 1e6, kernels[name]["sum_ms"], places=3)
 
+    def test_who_came_last_is_as_in_the_report(self):
+        for number, trace in enumerate((self.even, self.slow), 1):
+            last = dict(self.ask("SELECT last_rank, count(*) FROM collectives WHERE run = %d AND step IN (SELECT step"
+                                 " FROM steps WHERE run = %d AND NOT warmup) GROUP BY last_rank" % (number, number),
+                                 self.both))
+            for one in observed.json_of(REPORT, trace)["distributed"]["ranks"]:
+                self.assertEqual(last.get(one["rank"], 0), one["last_collectives"], (number, one))
+
     def test_the_critical_path_has_no_gaps(self):
         rows = self.ask("SELECT step, begin_ns, end_ns FROM critical_path ORDER BY step, begin_ns")
         for before, after in zip(rows, rows[1:]):

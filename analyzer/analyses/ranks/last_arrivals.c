@@ -8,36 +8,13 @@
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
 
-/* The order of two ranks is not known if they arrive closer together than the error between their
- * clocks. Of a collective in which it is not known who came last, INDEX_NONE; else for how long the
- * mean peer waited. */
-static u32 last_of(const struct model *model, const struct collective *collective, i64 *waited) {
-  i64 last = INT64_MIN, sum = 0, first = model_arrival_ready(model, members_of(model, collective));
-  u32 who = INDEX_NONE;
-  FOR_EACH_MEMBER(model, collective, member) {
-    i64 ready = model_arrival_ready(model, member);
-    if (ready == NS_UNKNOWN)
-      return INDEX_NONE;
-    sum += ready - first;
-    if (ready > last) {
-      last = ready;
-      who = member->rank;
-    }
-  }
-  FOR_EACH_MEMBER(model, collective, member)
-    if (member->rank != who && (double)(last - model_arrival_ready(model, member)) <=
-                                   model_clock_error_ns(model, who, member->rank))
-      return INDEX_NONE;
-  i64 behind_first = last - first;
-  *waited = behind_first - (sum - behind_first) / (collective->n_arrivals - 1);
-  return who;
-}
-
-static bool is_judged(const struct analysis *a, const struct collective *collective) {
-  return a->model->clock_aligned && analysis_includes(a, collective) &&
-         analysis_times_of(a, collective->step) == TIMES_KEPT &&
-         op_is_barrier_like(collective->op) && collective->complete && collective->n_arrivals > 1 &&
-         collective->last_start != NS_UNKNOWN;
+static u32 judged_last(const struct analysis *a, const struct collective *collective, i64 *waited) {
+  if (!analysis_includes(a, collective) || analysis_times_of(a, collective->step) != TIMES_KEPT ||
+      !op_is_barrier_like(collective->op) || collective->last_start == NS_UNKNOWN)
+    return INDEX_NONE;
+  struct last_member last = model_last_member(a->model, collective);
+  *waited = last.waited;
+  return last.rank;
 }
 
 struct arrivals {
@@ -45,13 +22,13 @@ struct arrivals {
   i64 *waited;        /* [n_ranks] by the mean peer, for this rank */
 };
 
-static void count_last(struct arrivals *s, const struct model *model,
+static void count_last(struct arrivals *s, const struct analysis *a,
                        const struct collective *collective) {
   i64 waited;
-  u32 who = last_of(model, collective, &waited);
+  u32 who = judged_last(a, collective, &waited);
   if (who == INDEX_NONE)
     return;
-  FOR_EACH_MEMBER(model, collective, member)
+  FOR_EACH_MEMBER(a->model, collective, member)
     s->judged[member->rank]++;
   s->last[who]++;
   s->waited[who] += waited;
@@ -63,8 +40,7 @@ void last_arrivals_analyse(struct analysis *a) {
                        .judged = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(u64)),
                        .waited = memory_zeroed(size_sum(model->n_ranks, 1), sizeof(i64))};
   FOR_EACH(model->collectives, model->n_collectives, collective)
-    if (is_judged(a, collective))
-      count_last(&s, model, collective);
+    count_last(&s, a, collective);
   for (u32 r = 0; r < a->results->n_ranks; r++) {
     struct rank_result *out = &a->results->ranks[r];
     bool known = s.judged[r] > 0;
@@ -87,7 +63,7 @@ void last_ranks_of_steps(const struct analysis *a, u32 *last, double *waited_ms)
       memory_zeroed(size_sum(size_product(a->n_steps, n), 1), sizeof(*waits));
   FOR_EACH(model->collectives, model->n_collectives, collective) {
     i64 waited;
-    u32 who = is_judged(a, collective) ? last_of(model, collective, &waited) : INDEX_NONE;
+    u32 who = judged_last(a, collective, &waited);
     if (who == INDEX_NONE)
       continue;
     struct waits *of = &waits[((u32)collective->step - a->first_step) * n + who];

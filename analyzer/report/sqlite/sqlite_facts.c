@@ -45,30 +45,19 @@ static bool is_included(const struct sqlite_run *run, i32 step) {
 }
 
 static struct member_order order_of(const struct model *model, const struct collective *of) {
-  struct member_order order = {INT64_MAX, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, INDEX_NONE};
-  i64 before_last = NS_UNKNOWN;
-  u32 last_rank = INDEX_NONE;
-  bool compared = model->clock_aligned;
+  struct last_member last = model_last_member(model, of);
+  struct member_order order = {INT64_MAX, NS_UNKNOWN, NS_UNKNOWN, last.by, INDEX_NONE};
   FOR_EACH_MEMBER(model, of, arrival) {
     if (arrival->start == NS_UNKNOWN)
       continue;
-    compared &= model->ranks[arrival->rank].clock.aligned;
     order.end = MAX(arrival->end, order.end);
     order.first = MIN(arrival->start, order.first);
-    if (arrival->start >= order.last) {
-      before_last = order.last;
-      order.last = arrival->start;
-      last_rank = model->ranks[arrival->rank].rank;
-    } else if (arrival->start > before_last) {
-      before_last = arrival->start;
-    }
+    order.last = MAX(arrival->start, order.last);
   }
   if (order.last == NS_UNKNOWN)
     order.first = NS_UNKNOWN;
-  if (compared && before_last != NS_UNKNOWN) {
-    order.last_rank = last_rank;
-    order.last_by = order.last - before_last;
-  }
+  if (last.rank != INDEX_NONE)
+    order.last_rank = model->ranks[last.rank].rank;
   return order;
 }
 

@@ -37,10 +37,10 @@ struct step_row {
   struct phase_times phases;
 };
 
-/* Who of a collective's members began first and last. NS_UNKNOWN, INDEX_NONE. */
+/* When a collective's members began, and who was ready last. NS_UNKNOWN, INDEX_NONE. */
 struct member_order {
   i64 first, last, end;
-  i64 last_by; /* how long after the one before; if clocks can be compared */
+  i64 last_by; /* as in struct last_member */
   u32 last_rank;
 };
 
