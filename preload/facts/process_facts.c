@@ -44,12 +44,12 @@ static bool is_recorded(const char *entry) {
 static void write_environment(struct tscope_thread *thread) {
   for (const char *entry = NULL; (entry = tscope_environment_next(entry));) {
     const char *equals = strchr(entry, '=');
-    char name[128];
+    char name[128], value[4096];
     if (!equals || (size_t)(equals - entry) >= sizeof(name) || !is_recorded(entry))
       continue;
     snprintf(name, sizeof(name), "%.*s", (int)(equals - entry), entry);
-    tscope_info(thread, TSCOPE_INFO_ENVIRONMENT,
-                tscope_is_secret_variable(name, equals + 1) ? "(redacted)" : equals + 1, name);
+    tscope_redact_variable(value, sizeof(value), name, equals + 1);
+    tscope_info(thread, TSCOPE_INFO_ENVIRONMENT, value, name);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "facts/redact.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,7 +12,7 @@ static const char redacted[] = "(redacted)";
 
 /* Environment variables: only a few are recorded, so the rule may be broad. */
 
-bool tscope_is_secret_variable(const char *name, const char *value) {
+static bool is_secret_variable(const char *name, const char *value) {
   static const char *const words[] = {"KEY",  "TOKEN",      "SECRET", "PASSWORD", "PASSWD",
                                       "PASS", "CREDENTIAL", "AUTH",   "COOKIE"};
   for (size_t i = 0; i < LENGTH_OF(words); i++)
@@ -147,6 +148,15 @@ static bool put_argument(struct text *text, const char *argument) {
     at += whole ? strlen(at) : strcspn(at, " \t\n\"',;&)}]");
   }
   return false;
+}
+
+void tscope_redact_variable(char *to, size_t bytes, const char *name, const char *value) {
+  struct text text = {.to = to, .bytes = bytes};
+  if (is_secret_variable(name, value))
+    put_redacted(&text);
+  else
+    put_argument(&text, value);
+  text.to[text.used] = '\0';
 }
 
 void tscope_redact_command(char *to, size_t bytes, const char *arguments, size_t n) {

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from observed import clean_environment, observed_environment  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 
-RUN, LIBRARY, PROGRAMS = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
+RUN, LIBRARY, PROGRAMS = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
 
 # Prints when it is ready, counts the signals of one kind until its input ends, and prints the count.
 COUNTER = """
@@ -192,6 +192,14 @@ class Launcher(unittest.TestCase):
                     self.assertEqual(output.read(), b"")
             child.stdin.close()
         self.assertEqual(child.returncode, 1)
+
+    def test_a_folder_may_be_named_by_dots(self):
+        with tempfile.TemporaryDirectory(prefix="tscope-dots-") as folder:
+            inner = os.path.join(folder, "inner")
+            os.mkdir(inner)
+            for given, meant in ((".", inner), ("./", inner), ("..", folder), ("sub", os.path.join(inner, "sub"))):
+                said = run("sh", "-c", 'echo "$TSCOPE_DIR"', options=["--dir", given], cwd=inner)
+                self.assertEqual(said.stdout.strip(), meant, given)
 
     def test_exit_status_passes_through_when_nobody_reads_our_lines(self):
         for options in ((), ("--dir", "/proc/none")):  # the second says before and after that it is off

@@ -165,6 +165,8 @@ static void play_environment(void *nothing) {
   setenv("NCCL_TOKEN", "hunter2", 1);
   setenv("SLURM_ADDRESS", "https://me:hunter2@host/", 1);
   setenv("AWS_SECRET_ACCESS_KEY", "hunter2", 1);
+  setenv("ACCELERATE_HUB", "hf_hunter2hunter2hunter2", 1); /* known by how it begins */
+  setenv("MEGATRON_ARGS", "--wandb-pwd=hunter2 --lr 1", 1);
   setenv("HOME", "/home/hunter2", 1);
   setenv("RANK", "2", 1);
   setenv("PL_GLOBAL_SEED", "4711", 1); /* a variable on which results depend */
