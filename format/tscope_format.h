@@ -26,6 +26,10 @@
 #define TSCOPE_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 #define TSCOPE_FILE_SUFFIX ".tscope"
 
+/* How often tscope's threads wake up at least, and a process gives signs of life (alive_ticks). Its
+ * anchors come every second in its first minute, then every ten. */
+enum { TSCOPE_TICKS_PER_S = 10, TSCOPE_FIRST_ANCHORS_S = 60, TSCOPE_LATER_ANCHORS_S = 10 };
+
 #define TSCOPE_DUR_LONG 0xffffffffu
 #define TSCOPE_DUR_PENDING UINT64_MAX
 
@@ -244,7 +248,7 @@ struct tscope_file_header {
   u64 lost[16];           /* by enum tscope_loss */
   /* How the process ended, as far as known; 0 if unknown. A trace of an earlier version has no
    * `alive_ticks`. */
-  u64 alive_ticks;   /* the last time it was alive; updated about every 100 ms */
+  u64 alive_ticks;   /* the last time it was alive; updated TSCOPE_TICKS_PER_S times a second */
   u64 end_ticks;     /* it began to end */
   u32 end_kind;      /* enum tscope_end */
   i32 end_status;    /* as given to exit() or _exit() */

@@ -11,12 +11,9 @@
 #include "inspect/thread_state.h"
 #include "inspect/trace_process.h"
 #include "live/live_view.h"
+#include "model/rank_end.h"
 
-/* The shim gives a sign of life every 100 ms; a busy machine or disk may delay it. */
-#define SILENT_S 3.0
-/* A shared file system may show the contents of a mapped file half a minute late. A process on
- * another host counts as silent only after more than that, and more than the delays seen so far. */
-#define SILENT_ELSEWHERE_S 60.0
+/* A process on another host counts as silent only after more than the delays seen so far. */
 #define DELAYS 3.0
 #define ENOUGH_CHANGES 5
 
@@ -79,10 +76,10 @@ static double silent_for(const struct live_rank *rank, const struct live_host *h
 
 static double silence_limit(const struct live_rank *rank, const struct live_host *host) {
   if (host->here)
-    return SILENT_S;
+    return ns_to_s(SILENT_NS);
   return rank->entry->alive_changes < ENOUGH_CHANGES
-             ? SILENT_ELSEWHERE_S
-             : fmax(SILENT_S, DELAYS * ns_to_s(rank->entry->alive_gap));
+             ? ns_to_s(SILENT_ELSEWHERE_NS)
+             : fmax(ns_to_s(SILENT_NS), DELAYS * ns_to_s(rank->entry->alive_gap));
 }
 
 void live_find_state(struct live_view *view, struct live_rank *rank, i64 realtime, i64 monotonic) {

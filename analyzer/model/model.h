@@ -350,6 +350,11 @@ bool model_all_aligned(const struct model *model);
  * are not on one axis. */
 double model_clock_error_ns(const struct model *model, u32 a, u32 b);
 
+/* When a rank was last seen to be alive: by its signs of life or by what it recorded. */
+static inline i64 rank_alive_until(const struct rank *rank) {
+  return MAX(rank->ending.alive, rank->end);
+}
+
 /* The place of a rank's step in the lists of struct steps, and in model.phases. */
 static inline size_t cell_of_step(const struct model *model, u32 step, u32 rank) {
   return (size_t)step * model->n_ranks + rank;

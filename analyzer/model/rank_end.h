@@ -9,9 +9,14 @@
 
 #include "format/tscope_format.h"
 
-/* A process may have lived so much longer than its last sign of life: it gives one every 100 ms,
- * and on a busy machine later. */
+/* A process may have lived so much longer than its last sign of life: on a busy machine signs come
+ * later than every 100 ms (TSCOPE_TICKS_PER_S). */
 #define LONGER_ALIVE_NS (150 * 1000 * 1000ll)
+
+/* Without a sign for longer, a process of a running job is silent: a busy machine or disk may delay
+ * one. A shared file system may show what another host wrote half a minute late. */
+#define SILENT_NS (3 * 1000 * 1000 * 1000ll)
+#define SILENT_ELSEWHERE_NS (60 * 1000 * 1000 * 1000ll)
 
 /* All instants are on the model's axis, NS_UNKNOWN where not known. */
 struct rank_end {

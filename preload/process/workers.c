@@ -237,12 +237,13 @@ static void write_progress(void) {
   leave_only_core();
 }
 
-/* Anchors come every second at first, so that a short run can be aligned, later every ten. Waits
- * for cores are looked at more often in the first second: a run that is killed then has two looks.
+/* Anchors come more often at first, so that a short run can be aligned. Waits for cores are looked
+ * at more often in the first second: a run that is killed then has two looks.
  */
 static void write_totals(u64 tick) {
   tscope_end_count_oom_kills();
-  const u64 first = 60 * TSCOPE_TICKS_PER_S, later = 10 * TSCOPE_TICKS_PER_S;
+  const u64 first = TSCOPE_FIRST_ANCHORS_S * TSCOPE_TICKS_PER_S,
+            later = TSCOPE_LATER_ANCHORS_S * TSCOPE_TICKS_PER_S;
   if (tick % (tick <= first ? TSCOPE_TICKS_PER_S : later) == 0)
     write_progress();
   else if (tick < TSCOPE_TICKS_PER_S && tick % 3 == 0)

@@ -26,9 +26,6 @@
 #define TSCOPE_FAMILY_SLOT(SLOT, name) TSCOPE_FAMILY_##SLOT,
 enum tscope_family_slot { TSCOPE_FAMILIES(TSCOPE_FAMILY_SLOT) TSCOPE_FAMILY_SLOTS };
 
-/* How often tscope's two threads wake up at least. */
-enum { TSCOPE_TICKS_PER_S = 10 };
-
 struct tscope_family {
   size_t thread_bytes;                        /* zeroed memory for each thread's slot, 0 for none */
   void (*wake)(struct tscope_thread *thread); /* once, on the thread that woke the process */

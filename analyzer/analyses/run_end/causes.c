@@ -299,7 +299,7 @@ static void set_cause_of_silence(struct analysis *a, const struct rank *rank,
 void ending_of_rank(struct analysis *a, u32 r, struct ending *ending) {
   const struct rank *rank = &a->model->ranks[r];
   const struct rank_end *end = &rank->ending;
-  i64 alive = MAX(end->alive, rank->end);
+  i64 alive = rank_alive_until(rank);
   *ending = (struct ending){
       .rank = r, .global = rank->rank, .from = alive, .at = alive + LONGER_ALIVE_NS};
   find_last_call(a, ending);

@@ -34,7 +34,7 @@ static void mark_older_files(struct analysis *a, struct endings *endings) {
 
 static i64 lived_until(const struct rank *rank) {
   const struct rank_end *end = &rank->ending;
-  i64 until = MAX(end->alive, rank->end);
+  i64 until = rank_alive_until(rank);
   return end->kind != TSCOPE_END_UNSEEN ? MAX(end->end, until) : until;
 }
 

@@ -24,10 +24,6 @@ static double seconds(const struct analysis *a, i64 time) {
   return seconds_between(a->model->begin, time);
 }
 
-static i64 end_of(const struct rank *rank) {
-  return MAX(rank->ending.alive, rank->end);
-}
-
 /* When each rank began the last collective that it completed: NS_UNKNOWN if it completed none. By
  * index of the model. */
 static i64 *last_calls(struct arena *arena, const struct model *model) {
@@ -88,7 +84,7 @@ static const struct rank_stall *last_stall(const struct analysis *a, const struc
   bool in_order = a->results->run_end.how == RUN_ENDED_IN_ORDER;
   i64 lasted = stall->end - stall->begin;
   bool is_last = stall == &rank->stalls[rank->n_stalls - 1];
-  i64 until = is_last ? end_of(rank) : stall[1].begin;
+  i64 until = is_last ? rank_alive_until(rank) : stall[1].begin;
   bool soon = until - stall->end < MAX(lasted, ending_ns);
   return in_order || !soon ? NULL : stall;
 }
@@ -136,7 +132,7 @@ static char *collective_of(const struct analysis *a, u32 global, const struct ra
 static void add_rank(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
   struct stalls_result *out = &a->results->stalls;
   struct stalled_rank *row = &out->ranks[out->n_ranks++];
-  i64 end = stall->end == NS_UNKNOWN ? end_of(rank) : stall->end;
+  i64 end = stall->end == NS_UNKNOWN ? rank_alive_until(rank) : stall->end;
   *row = (struct stalled_rank){.rank = rank->rank,
                                .host = rank->host,
                                .since_s = seconds(a, stall->begin),
@@ -207,7 +203,7 @@ static void add_seen_by_peer(struct analysis *a, const struct rank *rank,
   if (!peer)
     return;
   struct stalled_rank *row = &out->ranks[out->n_ranks++];
-  i64 end = end_of(rank);
+  i64 end = rank_alive_until(rank);
   *row = (struct stalled_rank){.rank = rank->rank,
                                .host = rank->host,
                                .since_s = seconds(a, end),

@@ -16,14 +16,11 @@
 #define LEAST_KEPT 64u
 #define MOST_KEPT_IN_ALL (2u << 20)
 
-/* The shim gives a sign of life every second in the first minute, then every ten. */
-#define LIFE_NS (1000 * 1000 * 1000ll)
-#define LIFE_LATER_NS (10 * LIFE_NS)
-#define LIFE_FIRST_NS (60 * LIFE_NS)
+#define SECOND_NS (1000 * 1000 * 1000ll)
 
-/* A call counts as held up if it has waited longer than two signs of life, and than twice the
- * longest wait that ended. */
-#define HELD_UP_NS (2 * LIFE_NS)
+/* A call counts as held up if it has waited longer than that, and than twice the longest wait that
+ * ended. */
+#define HELD_UP_NS (2 * SECOND_NS)
 #define HELD_UP_RATIO 2
 
 struct flight_making {
@@ -33,6 +30,7 @@ struct flight_making {
   u32 *rank_of; /* [model.n_ranks] index into flight.ranks */
   i64 *alive;   /* [model.n_ranks] last sign of life, on the model's axis */
   i64 end;      /* of all ranks */
+  bool runs;    /* the job does, as far as a process of it is known to */
   i64 longest;  /* that a call took which ended */
   u32 keep;     /* calls of each rank */
   struct {
@@ -45,10 +43,6 @@ static bool is_needed(const struct model *model) {
   return model->n_ranks &&
          (model_lacks_ranks(model) || ANY(model->ranks, model->n_ranks, one, !one->closed) ||
           ANY(model->collectives, model->n_collectives, one, one->mismatched));
-}
-
-static i64 alive_interval(i64 since_begin) {
-  return since_begin > LIFE_FIRST_NS ? LIFE_LATER_NS : LIFE_NS;
 }
 
 /* Where a rank was outside communication: in an open phase, else after the last phase that ended.
@@ -70,10 +64,19 @@ static const char *phase_of(struct flight_making *m, u32 rank) {
               : NULL;
 }
 
+/* While a job runs, as in tscope top. The ranks of one that is over were ended one after the other,
+ * after a long run over many seconds; and in a trace without signs of life only anchors show it. */
+static i64 silence_limit(const struct flight_making *m, u32 rank) {
+  const struct rank *of = &m->model->ranks[rank];
+  if (m->runs && of->ending.alive != NS_UNKNOWN)
+    return of->may_run ? SILENT_ELSEWHERE_NS : SILENT_NS;
+  i64 apart = m->alive[rank] > TSCOPE_FIRST_ANCHORS_S * SECOND_NS ? TSCOPE_LATER_ANCHORS_S : 1;
+  return 5 * apart * SECOND_NS / 2;
+}
+
 /* Its signs of life stopped long before those of others: it died, or was stopped. */
 static bool is_silent(const struct flight_making *m, u32 rank) {
-  return !m->model->ranks[rank].closed &&
-         m->end - m->alive[rank] >= 5 * alive_interval(m->alive[rank]) / 2;
+  return !m->model->ranks[rank].closed && m->end - m->alive[rank] >= silence_limit(m, rank);
 }
 
 static const char *describe_place(struct flight_making *m, u32 rank) {
@@ -90,8 +93,7 @@ static void find_alive_times(struct flight_making *m) {
   for (u32 r = 0; r < m->model->n_ranks; r++) {
     i64 anchor = model_events(m->model, r)->last_anchor;
     i64 at = anchor ? clock_to_axis(model_clock(m->model, r), anchor) : NS_UNKNOWN;
-    at = MAX(m->model->ranks[r].ending.alive, at);
-    at = MAX(at, m->model->ranks[r].end);
+    at = MAX(rank_alive_until(&m->model->ranks[r]), at);
     const struct rank_stall *pause = rank_last_pause(&m->model->ranks[r], at);
     m->alive[r] = pause ? pause->begin : at;
     m->end = MAX(m->alive[r], m->end);
@@ -352,11 +354,13 @@ const struct flight_record *trace_flight_record(const struct model *model, struc
   if (!is_needed(model))
     return NULL;
   struct flight_record *flight = arena_alloc(arena, sizeof(*flight));
-  struct flight_making m = {.model = model,
-                            .arena = arena,
-                            .flight = flight,
-                            .rank_of = arena_array(arena, model->n_ranks, sizeof(u32)),
-                            .alive = arena_array(arena, model->n_ranks, sizeof(i64))};
+  struct flight_making m = {
+      .model = model,
+      .arena = arena,
+      .flight = flight,
+      .runs = ANY(model->ranks, model->n_ranks, one, one->running || one->may_run),
+      .rank_of = arena_array(arena, model->n_ranks, sizeof(u32)),
+      .alive = arena_array(arena, model->n_ranks, sizeof(i64))};
   u32 share = MOST_KEPT_IN_ALL / model->n_ranks;
   m.keep = CLAMP(share, LEAST_KEPT, MOST_KEPT);
   find_alive_times(&m);

@@ -10,6 +10,7 @@
 #include "analyse_cluster.h"
 #include "base/texts.h"
 #include "format/dtypes.h"
+#include "import/tscope/trace_source.h"
 
 enum { MOST = 4, CALLS = 10, SMALL = 16, LARGE = 4096 };
 
@@ -196,6 +197,29 @@ static void who_waits_for_a_message_waits_for_its_other_end(void **state) {
     stopped(&job, other, 9000 * MS);
     expect(&job, &(struct expected){.culprit = leaver, .says = "ended normally"});
   }
+}
+
+static void expect_silent(const struct model *model, bool silent) {
+  SCOPED_ARENA struct arena arena = {0};
+  const struct flight_record *flight = trace_flight_record(model, &arena);
+  assert_int_equal(flight->ranks[1].silent, silent);
+  assert_false(flight->ranks[0].silent);
+}
+
+/* While a job runs, a rank is silent when tscope top says so: after 3 s, on another host after a
+ * minute. Those of a job that is over were ended one after the other. */
+static void a_running_job_has_silent_ranks_as_in_top(void **state) {
+  struct job job = new_job(state, 2, 100000 * MS);
+  lived_until(&job, 1, 95000 * MS);
+  for (u32 r = 0; r < job.ranks; r++)
+    save_rank(job.fixture, job.writers[r]);
+  struct model *model = load(job.fixture->directory, NULL);
+  expect_silent(model, false);
+  model->ranks[0].running = 'S';
+  expect_silent(model, true);
+  model->ranks[1].may_run = true;
+  expect_silent(model, false);
+  model_free(model);
 }
 
 static void interrupted(struct job *job, u32 rank, i64 at, i64 end) {
@@ -526,6 +550,7 @@ int main(void) {
       WITH_FOLDER(who_is_stopped_at_the_end_of_its_interpreter_is_named_too),
       WITH_FOLDER(who_makes_another_call_is_named_before_the_one_that_it_aborts),
       WITH_FOLDER(a_short_list_is_not_the_usual_one),
+      WITH_FOLDER(a_running_job_has_silent_ranks_as_in_top),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,6 @@ static struct life life_of(struct process *process) {
   const struct definitions *definitions = process->events.definitions;
   const char *clock = definitions->info[TSCOPE_INFO_CLOCK];
   const struct comm_definition *world = widest_comm(definitions, true);
-  u64 ticks = MAX(header->alive_ticks, header->end_ticks);
   struct life life = {.process = process,
                       .place = clock ? clock : header->host,
                       .restarts = variable(process, "TORCHELASTIC_RESTART_COUNT"),
@@ -92,7 +91,7 @@ static struct life life_of(struct process *process) {
                       .wall_start = (i64)header->start_realtime_ns};
   for (size_t i = 0; i < COMMON; i++)
     life.common[i] = variable(process, common_variables[i]);
-  life.end = definition_ns(definitions, ticks);
+  life.end = process_alive_until(process);
   if (life.end != NS_UNKNOWN && life.end < life.start)
     life.end = life.start;
   life.wall_end = life.wall_start + (life.end == NS_UNKNOWN ? 0 : life.end - life.start);

@@ -69,6 +69,13 @@ u32 processes_add_other_runs(struct processes *processes, const struct trace_run
 /* Keeps the processes of one attempt only. */
 void processes_keep_attempt(struct processes *processes, u32 attempt);
 
+/* When it was last alive, as its header says, by its CLOCK_MONOTONIC; NS_UNKNOWN in a trace of an
+ * earlier version. */
+static inline i64 process_alive_until(const struct process *process) {
+  const struct tscope_file_header *header = &process->entry->header;
+  return definition_ns(process->events.definitions, MAX(header->alive_ticks, header->end_ticks));
+}
+
 /* The value of a recorded variable of its environment, which ends after *length characters; NULL if
  * it is not known. */
 const char *process_variable(const struct process *process, const char *name, size_t *length);

@@ -55,17 +55,21 @@ static bool overlap_in_time(const struct tscope_file_header *a,
   return a->start_realtime_ns <= end_b && b->start_realtime_ns <= end_a;
 }
 
-/* When a process is known to have been alive last: for a killed one only its last anchor shows it,
- * of which there is one every ten seconds. */
+/* When a process is known to have been alive last; of a killed one by an older version only its
+ * last anchor shows it. */
 static u64 last_seen(const struct process *process) {
-  const u64 between_anchors = 10000000000;
   const struct tscope_file_header *header = &process->entry->header;
   const struct definitions *definitions = process->events.definitions;
-  i64 anchor = definitions->last_anchor + definitions->realtime_minus_monotonic;
   if (header->closed_realtime_ns)
     return header->closed_realtime_ns;
-  u64 seen = definitions->last_anchor && anchor > 0 ? (u64)anchor : 0;
-  return MAX(seen, header->start_realtime_ns) + between_anchors;
+  i64 alive = process_alive_until(process);
+  u64 longer = LONGER_ALIVE_NS;
+  if (alive == NS_UNKNOWN) {
+    alive = definitions->last_anchor;
+    longer = TSCOPE_LATER_ANCHORS_S * 1000000000ull;
+  }
+  i64 seen = (i64)((u64)alive + (u64)definitions->realtime_minus_monotonic);
+  return MAX(alive && seen > 0 ? (u64)seen : 0, header->start_realtime_ns) + longer;
 }
 
 static bool seen_together(const struct process *a, const struct process *b) {
