@@ -75,7 +75,7 @@ struct live_wait {
 
 /* Ranks called different things where all should have called the same. */
 struct live_mismatch {
-  const char *group, *op;
+  const char *group, *op, *call;
   const char *state, *detail; /* "type mismatch"; which ranks called what */
   u32 seq;
 };

@@ -75,8 +75,7 @@ static void mark_waiters(struct live_view *view, const struct flight_record *fli
     const struct flight_call *call =
         rank->waits_in ? NULL : waits_call_of(flight, rank->rank, check);
     if (!rank->waits_in)
-      rank->waits_in =
-          arena_printf(&view->arena, "%s of %s", call ? call->op : wait->op, wait->group);
+      rank->waits_in = call_name(&view->arena, call ? call->op : wait->op, -1, wait->group);
     if (!wait->n_absent || wait->since_s < rank->waits_s)
       continue;
     rank->waits_s = wait->since_s;
@@ -124,7 +123,7 @@ static void put_mismatches(struct live_view *view, const struct collective_check
     view->mismatches[view->n_mismatches++] =
         (struct live_mismatch){.state = match_state_words[from->state],
                                .seq = (u32)from->seq,
-                               SAME(from, group, op, detail)};
+                               SAME(from, group, op, call, detail)};
   }
 }
 

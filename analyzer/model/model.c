@@ -262,6 +262,11 @@ const char *comm_label(const char *name, u64 identity, u32 size, struct arena *a
               : arena_printf(arena, "%04x", shown);
 }
 
+char *call_name(struct arena *arena, const char *op, i64 seq, const char *comm) {
+  const char *call = seq < 0 ? op : arena_printf(arena, "%s %lld", op, (long long)seq);
+  return arena_printf(arena, "%s%s%s", call, comm ? " of " : "", text_or_empty(comm));
+}
+
 u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_call *calls,
                     u32 room) {
   u32 n = 0;

@@ -129,6 +129,10 @@ struct comm {
  * the arena. */
 const char *comm_label(const char *name, u64 identity, u32 size, struct arena *arena);
 
+/* "all_reduce 41 of dp": a call in words, everywhere. Without its number if that is below 0,
+ * without its communicator if that is NULL. */
+char *call_name(struct arena *arena, const char *op, i64 seq, const char *comm);
+
 /* One rank's part in one collective. start/end are where it really ran (GPU kernel, gloo worker):
  * NS_UNKNOWN if only the host call was seen. call_end is NS_UNKNOWN if it never returned. */
 struct arrival {

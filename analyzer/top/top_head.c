@@ -215,9 +215,10 @@ static const char *those_waiting(struct live_view *view, const struct live_wait 
 
 /* One side of a message waits for the other. */
 static void put_message(struct live_view *view, const struct live_wait *wait, struct pen *pen) {
-  const char *words = arena_printf(&view->arena, ": for %s, in %s #%u of %s%s",
-                                   duration_s(wait->since_s).text, wait->sends ? "send" : "recv",
-                                   wait->seq, wait->group, describe_instead(view, wait));
+  const char *words =
+      arena_printf(&view->arena, ": for %s, in %s%s", duration_s(wait->since_s).text,
+                   call_name(&view->arena, wait->sends ? "send" : "recv", wait->seq, wait->group),
+                   describe_instead(view, wait));
   bool one = wait->n_waiting == 1;
   put_alert(pen, words, "%s %s not %s %s %s", which_ranks(view, wait->absent, wait->n_absent),
             wait->n_absent == 1 ? "has" : "have", wait->sends ? "received what" : "sent what",
@@ -245,8 +246,8 @@ static void put_wait(struct live_view *view, const struct live_wait *wait, struc
   if (wait->no_trace)
     words = arena_printf(&view->arena, "%s; %s without a trace", words,
                          plural(wait->no_trace, "member").text);
-  put_alert(pen, words, "%s %s #%u of %s", describe_waited_for(view, wait),
-            wait->op ? wait->op : "call", wait->seq, wait->group);
+  put_alert(pen, words, "%s %s", describe_waited_for(view, wait),
+            call_name(&view->arena, wait->op ? wait->op : "call", wait->seq, wait->group));
 }
 
 static bool same_trouble(const struct live_rank *a, const struct live_rank *b) {
@@ -275,8 +276,8 @@ static void put_stall(struct live_view *view, struct pen *pen) {
 
 static void put_mismatch(struct live_view *view, const struct live_mismatch *mismatch,
                          struct pen *pen) {
-  put_alert(pen, arena_printf(&view->arena, ": %s", mismatch->detail), "%s #%u of %s: %s",
-            mismatch->op, mismatch->seq, mismatch->group, mismatch->state);
+  put_alert(pen, arena_printf(&view->arena, ": %s", mismatch->detail), "%s: %s", mismatch->call,
+            mismatch->state);
 }
 
 static bool same_error(const struct live_rank *a, const struct live_rank *b) {

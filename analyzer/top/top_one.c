@@ -27,7 +27,7 @@ static void put_comms(struct live_view *view, const struct live_rank *rank, stru
     if (comm->newest == INDEX_NONE)
       snprintf(text, sizeof(text), "%.80s: nothing called yet", name);
     else
-      snprintf(text, sizeof(text), "%.80s: up to #%u%s", name, comm->newest,
+      snprintf(text, sizeof(text), "%.80s: up to %u%s", name, comm->newest,
                comm->ended ? ", ended" : "");
     put_row(pen, c == 0 ? "collectives of" : "", text);
   }
@@ -65,9 +65,9 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
     put_row(pen, "late because of", rank->late_why);
   }
   if (rank->op)
-    snprintf(text, sizeof(text), "%s #%u of %s, called %s ago%s", rank->op, process->last.seq,
-             rank->group ? rank->group : "-", duration_s(rank->called_s).text,
-             rank->in_call ? ", not returned" : "");
+    snprintf(text, sizeof(text), "%s, called %s ago%s",
+             call_name(&view->arena, rank->op, process->last.seq, rank->group),
+             duration_s(rank->called_s).text, rank->in_call ? ", not returned" : "");
   put_row(pen, "last collective", rank->op ? text : "-");
   put_known(pen, "host waits for", rank->in_wait_s, duration_s);
   if (rank->stalled_in) {

@@ -138,7 +138,7 @@ static struct top_cell doing_cell(const struct live_view *view, const struct liv
 
 static struct top_cell call_cell(const struct live_rank *rank, char room[TOP_CELL_BYTES]) {
   if (rank->op)
-    snprintf(room, TOP_CELL_BYTES, "%.60s #%u", rank->op, rank->process->last.seq);
+    snprintf(room, TOP_CELL_BYTES, "%.60s %u", rank->op, rank->process->last.seq);
   return words(rank->op ? room : "-");
 }
 

@@ -155,14 +155,18 @@ bool verdict_waits_for_all(const struct flight_call *call) {
   return call->like ? op_is_barrier_like(call->like) : strcmp(call->op, "coalesced") != 0;
 }
 
+char *verdict_name_call(const struct call_index *index, const char *op, i64 seq, u32 group) {
+  const struct flight_group *of = &index->flight->groups[group];
+  const char *label = flight_group_label(of);
+  bool number = !label[strspn(label, "0123456789")]; /* as PyTorch names groups */
+  label = strcmp(label, of->name) != 0 ? say(index, "%s (group %s)", label, of->name)
+          : number                     ? say(index, "group %s", label)
+                                       : label;
+  return call_name(index->arena, op, seq, label);
+}
+
 char *verdict_call_name(const struct call_index *index, const struct flight_call *call) {
-  const struct flight_group *group = &index->flight->groups[call->group];
-  char seq[32] = "";
-  if (call->seq != SEQ_UNKNOWN && !call->message)
-    snprintf(seq, sizeof(seq), " %lld", (long long)call->seq);
-  if (!group->desc || strcmp(group->desc, group->name) == 0)
-    return say(index, "%s%s of group %s", call->op, seq, group->name);
-  return say(index, "%s%s of %s (group %s)", call->op, seq, group->desc, group->name);
+  return verdict_name_call(index, call->op, call->message ? SEQ_UNKNOWN : call->seq, call->group);
 }
 
 u32 *verdict_global_ranks(const struct call_index *index, const u32 *ranks, u32 n) {

@@ -196,9 +196,7 @@ static enum suspect_reason mismatch_reason(enum match_state state) {
 }
 
 static void name_mismatched_ranks(struct suspect_search *j, const struct mismatch *m) {
-  struct suspect_facts facts = {.call =
-                                    say(j->index, "%s %lld of %s", m->op, (long long)m->seq,
-                                        flight_group_label(&j->index->flight->groups[m->group])),
+  struct suspect_facts facts = {.call = verdict_name_call(j->index, m->op, m->seq, m->group),
                                 .detail = m->detail};
   FOR_EACH(m->ranks, m->n_ranks, rank) {
     struct suspect_facts swapped;

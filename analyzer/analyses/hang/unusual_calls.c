@@ -60,11 +60,12 @@ static bool another_came_as_usual(const struct suspect_search *j, u32 rank) {
 
 /* "recv from rank 3 of default_pg", or as elsewhere. */
 static char *name_of(const struct suspect_search *j, const struct flight_call *call) {
-  const struct flight_record *flight = j->index->flight;
-  return call->message && call->peer != INDEX_NONE
-             ? say(j->index, "%s %s rank %u of %s", call->op, call->sends ? "to" : "from",
-                   flight->ranks[call->peer].rank, flight_group_label(&flight->groups[call->group]))
-             : verdict_call_name(j->index, call);
+  u32 peer = call->message ? call->peer : INDEX_NONE;
+  if (peer == INDEX_NONE)
+    return verdict_call_name(j->index, call);
+  const char *op = say(j->index, "%s %s rank %u", call->op, call->sends ? "to" : "from",
+                       j->index->flight->ranks[peer].rank);
+  return verdict_name_call(j->index, op, SEQ_UNKNOWN, call->group);
 }
 
 static void name_unusual(struct suspect_search *j, u32 rank) {

@@ -55,13 +55,14 @@ static void put_mismatches(struct flight_check *m) {
   u32 *kept_of = arena_array(arena_of(m), flight->n_groups, sizeof(u32));
   FOR_EACH(m->matching.mismatches.at, n, from) {
     const struct flight_group *group = &flight->groups[from->group];
-    struct check_mismatch to = {.group = flight_group_label(group),
-                                .group_name = group->name,
-                                .group_index = from->group,
-                                .seq = (double)from->seq,
-                                .ranks =
-                                    verdict_global_ranks(&m->index, from->ranks, from->n_ranks),
-                                SAME(from, op, state, detail, message, n_ranks)};
+    struct check_mismatch to = {
+        .group = flight_group_label(group),
+        .group_name = group->name,
+        .group_index = from->group,
+        .seq = (double)from->seq,
+        .call = verdict_name_call(&m->index, from->op, from->seq, from->group),
+        .ranks = verdict_global_ranks(&m->index, from->ranks, from->n_ranks),
+        SAME(from, op, state, detail, message, n_ranks)};
     check->every_mismatch[check->n_every_mismatch++] = to;
     if (kept_of[from->group]++ < MISMATCHES_KEPT)
       check->mismatches[check->n_mismatches++] = to;
@@ -110,8 +111,8 @@ static void find_desync(struct flight_check *m) {
       m->desync[*rank] = true;
     if (!m->check->desync)
       m->check->desync =
-          arena_printf(arena, "%s %lld of %s: %s: %s", mismatch->op, (long long)mismatch->seq,
-                       flight_group_label(&flight->groups[mismatch->group]),
+          arena_printf(arena, "%s: %s: %s",
+                       verdict_name_call(&m->index, mismatch->op, mismatch->seq, mismatch->group),
                        match_state_words[mismatch->state], mismatch->detail);
   }
   FOR_EACH(m->suspects.at, m->suspects.n, suspect)

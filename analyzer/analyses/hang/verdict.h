@@ -140,8 +140,9 @@ void waits_find_suspects(struct call_index *index, const struct matching *matchi
 void verdict_of_flight_record(const struct flight_record *flight, struct arena *arena,
                               struct collective_check *check);
 
-/* "all_to_all 20537 of EXPERT_MODEL_PARALLEL_GROUP (74)" */
+/* "all_to_all 20537 of EXPERT_MODEL_PARALLEL_GROUP (group 74)" */
 char *verdict_call_name(const struct call_index *index, const struct flight_call *call);
+char *verdict_name_call(const struct call_index *index, const char *op, i64 seq, u32 group);
 
 /* The numbers in the job of indices into flight.ranks. */
 u32 *verdict_global_ranks(const struct call_index *index, const u32 *ranks, u32 n);

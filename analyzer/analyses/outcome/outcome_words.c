@@ -25,8 +25,8 @@ char *words_of_last_call(const struct analysis *a, const struct ending *ending) 
     return arena_text(a->arena, op);
   const struct collective *collective = &model->collectives[last->collective];
   const struct comm *comm = &model->comms[collective->comm];
-  return say(a, "%s %u%s%s", op, collective->seq, comm->name ? " of " : "",
-             text_or_empty(comm->name));
+  return call_name(a->arena, op, collective->seq,
+                   comm_label(comm->name, comm->identity, comm->size, a->arena));
 }
 
 static char *describe_place(const struct analysis *a, const struct rank_ending *row) {

@@ -28,9 +28,9 @@ static const char *describe_undecided_calls(struct analysis *a) {
   if (!a->model->flight) /* the ends of ranks that were killed need not match */
     return NULL;
   if (check->mismatches_found > 0)
-    return say(a, "%.0f of %.0f calls do not match on all members, the first: %s %.0f of %s: %s",
-               check->mismatches_found, check->checked, check->mismatches[0].op,
-               check->mismatches[0].seq, check->mismatches[0].group, check->mismatches[0].detail);
+    return say(a, "%.0f of %.0f calls do not match on all members, the first: %s: %s",
+               check->mismatches_found, check->checked, check->mismatches[0].call,
+               check->mismatches[0].detail);
   if (check->checked == 0 || check->matched < check->checked)
     return say(a, "%.0f of %.0f calls in the record match on all members", check->matched,
                check->checked);

@@ -37,8 +37,8 @@ static void put_mismatches(struct pen *pen, const struct collective_check *check
     section_label(pen, shown++ ? "" : "disagree");
     pen_hang(pen, VALUE_INDENT + 2);
     pen_words(pen, STYLE_PLAIN,
-              arena_printf(&pen->scratch, "%s %.0f of %s: %s (%s)", m->op, m->seq, m->group,
-                           match_state_words[m->state], m->detail));
+              arena_printf(&pen->scratch, "%s: %s (%s)", m->call, match_state_words[m->state],
+                           m->detail));
   }
   section_in_all(pen, VALUE_INDENT, shown, check->n_mismatches, check->mismatches_found,
                  "disagreement");
