@@ -164,8 +164,8 @@ static void find_line(struct live_view *view, struct live_rank *rank,
   const struct call_frame *at = &most.line->frame;
   const char *folder = rank->process->definitions.now.info[TSCOPE_INFO_DIRECTORY];
   rank->late_more_s = most.more * view->step_s;
-  rank->late_at = arena_printf(&view->arena, "%s (%s)", call_frame_place(&view->arena, at, folder),
-                               at->function ? at->function : "?");
+  rank->late_at =
+      place_with_function(&view->arena, call_frame_place(&view->arena, at, folder), at->function);
 }
 
 void live_find_late_lines(struct live_view *view) {

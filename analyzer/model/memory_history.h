@@ -57,13 +57,13 @@ static inline i64 memory_allocated_by(const struct memory_event *event) {
 
 /* Where an allocation comes from. */
 struct memory_source {
-  const char *place; /* "forward (model.py:101)", or a training phase; NULL not known */
+  const char *place; /* "model.py:101 (forward)", or a training phase; NULL not known */
   enum allocation_category category; /* ALLOCATION_UNKNOWN: not known */
 };
 
 /* A frame of the stacks that allocations come from; memory_frames.h makes the tree of them. */
 struct memory_frame {
-  const char *name; /* "forward (model.py:101)", or an operator */
+  const char *name; /* "model.py:101 (forward)", or an operator */
   u32 caller;       /* index into frames, less than its own; 0: it is the outermost */
   bool own;         /* the user's own code */
 };

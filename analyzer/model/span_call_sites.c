@@ -70,6 +70,11 @@ char *call_frame_place(struct arena *arena, const struct call_frame *frame, cons
   return frame->line ? arena_printf(arena, "%s:%u", file, frame->line) : arena_text(arena, file);
 }
 
+char *place_with_function(struct arena *arena, const char *place, const char *function) {
+  return function && *function ? arena_printf(arena, "%s (%s)", place, function)
+                               : arena_text(arena, place);
+}
+
 char *call_frame_in_stack(struct arena *arena, const struct call_frame *frame) {
   return arena_printf(arena, "%s:%u %s", file_or_unknown(frame), frame->line,
                       frame->function ? frame->function : "?");

@@ -103,6 +103,10 @@ void call_frame_write_place(const struct call_frame *frame, char *text, size_t b
  */
 char *call_frame_place(struct arena *arena, const struct call_frame *frame, const char *folder);
 
+/* "train.py:9 (main)": a place and its function in words, everywhere; the place alone where the
+ * function is not known. */
+char *place_with_function(struct arena *arena, const char *place, const char *function);
+
 /* A line of a stack: the place with its whole path, and the function. */
 char *call_frame_in_stack(struct arena *arena, const struct call_frame *frame);
 

@@ -158,7 +158,7 @@ static bool read_link(const struct tscope_file_header *header, const char *text)
       line.link = i; /* one that was only handled in between is no direct cause */
     line.linked = true;
     if (!line.first[0] && line.own_place && file)
-      snprintf(line.first, sizeof(line.first), "%.110s, at %.40s:%.*s in %.*s", header->exception,
+      snprintf(line.first, sizeof(line.first), "%.110s, at %.40s:%.*s (%.*s)", header->exception,
                tscope_file_of(file + 1), (int)(file - number - 1), number + 1,
                (int)(number - line.place), line.place);
     return true;

@@ -134,7 +134,7 @@ def judge_attempts(document, text, reported, said):
 
 def judge_place(scenario, document, text):
     """The exception's line in the job's own code stands at the top."""
-    place = f"{place_of(os.path.join(HERE, 'jobs', 'ending_rank.py'), scenario['line'])} in {scenario['function']}"
+    place = f"{place_of(os.path.join(HERE, 'jobs', 'ending_rank.py'), scenario['line'])} ({scenario['function']})"
     culprit = document["run_end"]["culprits"][0]
     found = next(rank["exception_at"] or rank["last_seen"] for rank in document["run_end"]["ranks"] if rank["rank"] == culprit)
     assert found.endswith(place), (found, place)

@@ -13,6 +13,7 @@
 #include "base/plain_numbers.h"
 #include "base/quantity.h"
 #include "base/sorting.h"
+#include "model/span_call_sites.h"
 
 static const struct {
   enum finding_id id;
@@ -201,8 +202,22 @@ const char *describe_where(struct findings *f, const char *subject,
               : "";
 }
 
+const char *line_in_function(struct findings *f, const struct sampled_line *line) {
+  return place_with_function(f->arena, line->place, line->function);
+}
+
+const char *line_where(struct findings *f, const struct sampled_line *line) {
+  return line->is_line ? say(f, "at %s", line_in_function(f, line)) : line->where;
+}
+
+/* "train.py:9 (main, called at train.py:3)" */
+static const char *called_line(struct findings *f, const struct sampled_line *line) {
+  return place_with_function(f->arena, line->place,
+                             say(f, "%s%s", line->function, called_at(f, line)));
+}
+
 static const char *say_line(struct findings *f, const struct sampled_line *line) {
-  return say(f, "at %s (%s%s)", line->place, line->function, called_at(f, line));
+  return say(f, "at %s", called_line(f, line));
 }
 
 const char *say_place(struct findings *f, const struct sampled_line *line) {
@@ -284,7 +299,7 @@ const char *words_of_line(struct findings *f, const struct sampled_line *line) {
   bool shared = line->path && line->peers_ms >= LINE_OF_ONE * line->ms;
   if (!line->function)
     return line->place;
-  return say(f, "%s (%s%s)", line->place, line->function, shared ? called_at(f, line) : "");
+  return shared ? called_line(f, line) : line_in_function(f, line);
 }
 
 const struct budget_line *budget_line_of(const struct results *r, enum budget_part part) {

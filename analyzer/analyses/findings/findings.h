@@ -119,6 +119,10 @@ bool long_steps_are_of(struct findings *f, u32 rank, struct step_line *at, doubl
 /* find_pipeline.c: whether these stragglers are a stage that is told as slow. */
 bool is_slow_stage(struct findings *f, const struct straggler_group *group);
 
+/* "data.py:12 (get)"; and with "at" or, of a function with all that it calls, "in". */
+const char *line_in_function(struct findings *f, const struct sampled_line *line);
+const char *line_where(struct findings *f, const struct sampled_line *line);
+
 /* "data.py:12 (get)"; and the way there if peers are there too, by another way. */
 const char *words_of_line(struct findings *f, const struct sampled_line *line);
 

@@ -46,8 +46,8 @@ void line_set_beside(struct analysis *a, const struct sampled_part *part,
   const char *place = line_place(a, beside->file, beside->line, beside->function);
   i64 all = TOTAL(i64, beside->activity_ns, ACTIVITIES, one, *one);
   line->beside_has_gil = 2 * beside->gil_ns > all;
-  line->beside =
-      say(a, "%s (%s)%s", place, beside->function, line->beside_has_gil ? ", with the GIL" : "");
+  line->beside = say(a, "%s%s", place_with_function(a->arena, place, beside->function),
+                     line->beside_has_gil ? ", with the GIL" : "");
 }
 
 /* What the thread does there for most of the time. */

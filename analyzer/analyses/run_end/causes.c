@@ -106,7 +106,7 @@ static char *describe_failed_call(const struct analysis *a, const struct rank_en
              end->failed_result, end->failed);
 }
 
-/* "ValueError: no label, at train.py:9 in load; caused by KeyError: 'x', at data.py:3 in get" */
+/* "ValueError: no label, at train.py:9 (load); caused by KeyError: 'x', at data.py:3 (get)" */
 static char *words_of_exception(struct analysis *a, const struct rank_end *end) {
   struct exception_chain chain = chain_of(end->exception);
   const char *place = exception_place(a, end);
@@ -172,7 +172,7 @@ char *exception_place(struct analysis *a, const struct rank_end *end) {
   char *place = end->exception_file
                     ? line_place(a, end->exception_file, end->exception_line, function)
                     : NULL;
-  return place ? place_in(a->arena, place, function) : NULL;
+  return place ? place_with_function(a->arena, place, function) : NULL;
 }
 
 static void set_cause_by_exit(struct analysis *a, const struct rank_end *end,

@@ -48,7 +48,7 @@ bool was_interrupted(const struct rank_end *end);
 /* When it told that a peer of it was gone; NS_UNKNOWN. */
 i64 told_loss_at(const struct rank_end *end);
 
-/* Where the program raised the exception that it ended with: "train.py:38 in load"; NULL if that is
+/* Where the program raised the exception that it ended with: "train.py:38 (load)"; NULL if that is
  * not known. In the results' arena. */
 char *exception_place(struct analysis *a, const struct rank_end *end);
 

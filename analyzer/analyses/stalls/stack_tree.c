@@ -82,10 +82,6 @@ static u32 *ranks_of(struct tree_builder *g, u32 first, u32 n, u32 *n_ranks) {
 
 ORDER_BY(by_size, struct fork, DOWN(n_ranks) UP(lowest))
 
-char *place_in(struct arena *arena, const char *place, const char *function) {
-  return function ? arena_printf(arena, "%s in %s", place, function) : arena_text(arena, place);
-}
-
 static void add_subtree(struct tree_builder *g, u32 first, u32 n, u32 depth, u32 above);
 
 /* "libc.so.6 poll (poll.c:29)". */

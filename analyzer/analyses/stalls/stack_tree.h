@@ -38,6 +38,3 @@ struct stack_line {
 /* The tree as lines, at most `most`; *n is how many. */
 struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree *tree, u32 most,
                                     u32 *n);
-
-/* "train.py:9 in main"; the place alone where the function is not known. */
-char *place_in(struct arena *arena, const char *place, const char *function);

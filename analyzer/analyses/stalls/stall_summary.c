@@ -180,7 +180,7 @@ static const char *describe_peer(const struct stalled_peer *peer, enum stall_doi
                             : "ended, and its parent has not waited for it";
 }
 
-/* "; its first thread was last seen at train.py:12 in load"; empty if there is no sample. */
+/* "; its first thread was last seen at train.py:12 (load)"; empty if there is no sample. */
 static char *describe_last_seen(struct analysis *a, const struct rank *rank,
                                 struct stalled_rank *at) {
   u32 r = (u32)(rank - a->model->ranks);

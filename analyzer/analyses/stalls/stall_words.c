@@ -122,7 +122,7 @@ static bool passes_on(const char *function) {
   return MATCHES_ANY(last_name(function), passing, same_text);
 }
 
-/* "train.py:9 in main": where the program calls the library in whose training loop a frame is; NULL
+/* "train.py:9 (main)": where the program calls the library in whose training loop a frame is; NULL
  * if it is in none. */
 static const char *caller_of_loop(struct arena *arena, const char *folder,
                                   const struct stalled_thread *thread, u32 frame) {
@@ -131,7 +131,7 @@ static const char *caller_of_loop(struct arena *arena, const char *folder,
   while (++frame < thread->n_frames) {
     const struct call_frame *own = thread->frames[frame];
     if (!own->runs_training && call_frame_is_user_code(own))
-      return place_in(arena, call_frame_place(arena, own, folder), own->function);
+      return place_with_function(arena, call_frame_place(arena, own, folder), own->function);
   }
   return NULL;
 }
@@ -205,7 +205,7 @@ static char *describe_nccl(struct arena *arena, const struct rank_stall *stall) 
 char *stall_place(struct arena *arena, const struct stalled_rank *rank) {
   if (!rank->place)
     return NULL;
-  char *place = place_in(arena, rank->place, rank->function);
+  char *place = place_with_function(arena, rank->place, rank->function);
   return rank->loop ? arena_printf(arena, "%s, called from %s", place, rank->loop) : place;
 }
 
@@ -259,7 +259,8 @@ u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *st
 
 char *stack_last_sampled(const struct analysis *a, u32 rank) {
   const struct call_frame *last = a->line_sums ? a->line_sums[rank].last : NULL;
-  return last ? place_in(a->arena, call_frame_place(a->arena, last, model_folder(a->model)),
-                         last->function)
+  return last ? place_with_function(a->arena,
+                                    call_frame_place(a->arena, last, model_folder(a->model)),
+                                    last->function)
               : NULL;
 }

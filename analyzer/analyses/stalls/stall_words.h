@@ -19,7 +19,7 @@ const struct stalled_thread *stall_main_thread(const struct rank_stall *stall);
 void stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
                     struct stalled_rank *out);
 
-/* "train.py:12 in load, called from train.py:3 in main"; NULL if the place is not known. */
+/* "train.py:12 (load), called from train.py:3 (main)"; NULL if the place is not known. */
 char *stall_place(struct arena *arena, const struct stalled_rank *rank);
 
 /* Whether both are known to be at one place, in one call; and do the same there. */
@@ -30,6 +30,6 @@ bool stall_does_the_same(const struct stalled_rank *a, const struct stalled_rank
  * many. The stack of the first thread stands by itself, the others below "other threads". */
 u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *stacks);
 
-/* "train.py:12 in load": the user's line at which the last sample of a rank (index into
+/* "train.py:12 (load)": the user's line at which the last sample of a rank (index into
  * model.ranks) saw its first thread; NULL if there is none. */
 char *stack_last_sampled(const struct analysis *a, u32 rank);

@@ -100,7 +100,7 @@ static u32 outermost_forward(const struct memory_history *history,
                              const struct memory_event *event) {
   u32 found = 0, frame = event->stack < history->n_frames ? event->stack : 0;
   for (; frame; frame = history->frames[frame].caller)
-    if (text_starts_with(history->frames[frame].name, "forward ("))
+    if (text_ends_with(history->frames[frame].name, " (forward)"))
       found = frame;
   return found;
 }

@@ -114,7 +114,7 @@ static struct frame frame_of(const struct value *value) {
   return frame;
 }
 
-/* "forward (cs336_basics/model.py:101)" */
+/* "cs336_basics/model.py:101 (forward)" */
 static const char *place_of(const struct frame *frame, struct arena *arena) {
   if (frame->priority == PRIORITY_NATIVE) {
     const char *op = frame->name + strlen(operator);
@@ -126,7 +126,7 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
     return arena_printf(arena, "%.*s", (int)length, node);
   }
   const struct call_frame line = {.file = frame->file, .line = (u32)frame->line};
-  return arena_printf(arena, "%s (%s)", frame->name, call_frame_place(arena, &line, NULL));
+  return place_with_function(arena, call_frame_place(arena, &line, NULL), frame->name);
 }
 
 /* Every frame of the file once, by its address in memory. */

@@ -29,11 +29,11 @@ static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
   }
 }
 
-/* "forward (my/model.py:101)" */
+/* "my/model.py:101 (forward)" */
 static const char *describe_line(const struct memory_sources_of *of,
                                  const struct call_frame *frame) {
-  return arena_printf(of->arena, "%s (%s)", frame->function ? last_name(frame->function) : "?",
-                      call_frame_place(of->arena, frame, model_folder(of->model)));
+  return place_with_function(of->arena, call_frame_place(of->arena, frame, model_folder(of->model)),
+                             frame->function ? last_name(frame->function) : NULL);
 }
 
 /* One line of the program may be several frames: one for each place in its code object. Sets

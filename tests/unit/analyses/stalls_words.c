@@ -59,10 +59,10 @@ static void a_loop_of_a_library_is_named_with_the_line_that_calls_it(void **stat
   struct stalled_rank out = describe(&arena, &library);
   assert_string_equal(out.place, "trainer/loop.py:30");
   assert_string_equal(out.function, "Trainer.step");
-  assert_string_equal(out.loop, "train.py:9 in main");
+  assert_string_equal(out.loop, "train.py:9 (main)");
   assert_string_equal(out.words,
-                      "waits in all_reduce of dp, in all_reduce, from trainer/loop.py:30 in "
-                      "Trainer.step, called from train.py:9 in main: asleep");
+                      "waits in all_reduce of dp, in all_reduce, from trainer/loop.py:30 "
+                      "(Trainer.step), called from train.py:9 (main): asleep");
   arena_release(&arena);
 }
 
@@ -74,7 +74,7 @@ static void a_library_that_runs_no_loop_is_called_by_the_program(void **state) {
   assert_string_equal(out.place, "train.py:9");
   assert_null(out.loop);
   assert_string_equal(out.words,
-                      "waits in all_reduce of dp, in reduce, from train.py:9 in main: asleep");
+                      "waits in all_reduce of dp, in reduce, from train.py:9 (main): asleep");
   arena_release(&arena);
 }
 

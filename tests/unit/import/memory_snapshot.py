@@ -255,10 +255,10 @@ class Snapshot(InFolder):
         self.assertEqual(memory["before_recording_bytes"], 12 * MIB)
         live = {(row["category"], row["source"]): (row["bytes"], row["blocks"])
                 for row in memory["live_at_peak"]}
-        self.assertEqual(live[("forward", "forward (job/model.py:10)")],
+        self.assertEqual(live[("forward", "job/model.py:10 (forward)")],
                          (3 * (5 * MIB + 100), 3))
         # the three that still exist have a source; the one that was freed has none
-        self.assertEqual(live[(None, "build (job/train.py:5)")], (9 * MIB, 3))
+        self.assertEqual(live[(None, "job/train.py:5 (build)")], (9 * MIB, 3))
         self.assertEqual(live[("before recording", None)], (3 * MIB, 1))
 
     def test_equal_frames_are_in_the_order_of_the_recording(self):
@@ -272,7 +272,7 @@ class Snapshot(InFolder):
             for event in snapshot["device_traces"][0]:
                 event["frames"] = next((one for one in (first, second) if one == event["frames"]), [])
             got = self.report(self.write(snapshot))["memory"]["stacks_at_peak"]
-            self.assertEqual([row["frame"].split()[0] for row in got], [stack[0]["name"] for stack in stacks])
+            self.assertEqual([row["frame"].split()[1] for row in got], [f"({stack[0]['name']})" for stack in stacks])
 
     def test_rounding_is_separate(self):
         a = Allocator()
@@ -323,7 +323,7 @@ class Snapshot(InFolder):
                                                 ("call", cache + name, 1226), ("forward", "model.py", 205 + i), ("main", "train.py", 3)))
         document = self.report(self.write(a.snapshot()))
         self.assertEqual([(row["category"], row["source"]) for row in document["memory"]["live_at_peak"]],
-                         [("compiled graphs", "forward (model.py:206)"), ("compiled graphs", "forward (model.py:205)")])
+                         [("compiled graphs", "model.py:206 (forward)"), ("compiled graphs", "model.py:205 (forward)")])
         peak, = findings_of(document, "MEMORY.PEAK")
         self.assertEqual(peak["title"], "100 % of the memory peak is for compiled graphs: 1.50 GiB lower without it")
         self.assertIn("activation_memory_budget", peak["action"])
@@ -335,8 +335,8 @@ class Snapshot(InFolder):
             a.free(a.alloc(1 * MIB, frames(("loss", "/home/u/job/train.py", 7))))
         rows = [(row["source"], row["size_bytes"], row["count"], row["bytes"])
                 for row in self.memory(a)["churn"]]
-        self.assertEqual(rows, [("forward (job/model.py:10)", 3 * MIB, 10, 30 * MIB),
-                                ("loss (job/train.py:7)", MIB, 10, 10 * MIB)])
+        self.assertEqual(rows, [("job/model.py:10 (forward)", 3 * MIB, 10, 30 * MIB),
+                                ("job/train.py:7 (loss)", MIB, 10, 10 * MIB)])
 
     # Segments.
 
@@ -505,7 +505,7 @@ class Snapshot(InFolder):
         memory = document["memory"]
         self.assertEqual(memory["growth_bytes_per_step"], 64 << 10)
         self.assertEqual(memory["steps_method"], "ends of optimizer steps")
-        self.assertEqual(memory["growth_source"], "log (job/train.py:42)")
+        self.assertEqual(memory["growth_source"], "job/train.py:42 (log)")
         self.assertIn("MEMORY.GROWTH", ids_of(document))
 
     def test_no_growth_is_none(self):

@@ -314,11 +314,11 @@ static void play_chains(void *nothing) {
   const struct tscope_file_header *header = tscope_trace.header;
   tscope_end_read_stderr(chain, strlen(chain));
   CHILD_CHECK(strcmp(header->exception, "ValueError: no label; caused by KeyError: 'x', at "
-                                        "data.py:3 in get") == 0);
+                                        "data.py:3 (get)") == 0);
   CHILD_CHECK(strcmp(header->exception_place, "load\n9\n/job/train.py") == 0);
   tscope_end_read_stderr(handled, strlen(handled));
   CHILD_CHECK(strcmp(header->exception, "TypeError: not a file; while handling OSError: gone, at "
-                                        "a.py:1 in f") == 0);
+                                        "a.py:1 (f)") == 0);
   tscope_end_read_stderr(alone, strlen(alone));
   CHILD_CHECK(strcmp(header->exception, "IndexError: 7") == 0);
   tscope_end_read_stderr(coloured, strlen(coloured));

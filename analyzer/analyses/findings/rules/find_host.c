@@ -6,6 +6,7 @@
 
 #include "analyses/findings/findings.h"
 #include "base/quantity.h"
+#include "model/span_call_sites.h"
 
 enum { LINES_NAMED = 3 };
 
@@ -31,9 +32,7 @@ void rule_host_sync(struct findings *f) {
         say(f,
             "In %s the host waited for the GPU %s %s, mean over ranks. The next "
             "work was launched only after that, when the GPU had nothing left to do for %s%s.",
-            lines->of_operators == ANSWER_YES
-                ? say(f, "%s (%s)", line->place, line->function)
-                : say(f, "%s (%s, line %.0f)", line->function, line->file, line->line),
+            place_with_function(f->arena, line->place, line->function),
             line->waits == 1 ? "once" : say(f, "%.3g times", line->waits), per_step(f), idle.text,
             replayed ? ". The saving comes from a replay without the wait: the host then launches "
                        "ahead of the GPU"

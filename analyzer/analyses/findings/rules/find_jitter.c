@@ -70,8 +70,8 @@ static const char *describe_inside(struct findings *f, const struct step_line *a
   const struct sampled_line *line = at->inside;
   if (!line)
     return "";
-  return say(f, ", of it %s at %s (%s) of rank %u", duration_ms(line->ms).text, line->place,
-             line->function, f->a->model->ranks[at->inside_rank].rank);
+  return say(f, ", of it %s at %s of rank %u", duration_ms(line->ms).text,
+             line_in_function(f, line), f->a->model->ranks[at->inside_rank].rank);
 }
 
 /* " Rank 0 is then at save.py:12 (write), called at ...: 180 ms in samples, in other steps 0 ms
@@ -84,14 +84,13 @@ static const char *describe_step_line(struct findings *f, const struct step_line
                         ? "Ranks are then"
                         : say(f, "Rank %u is then", f->a->model->ranks[at->rank].rank);
   const char *waits =
-      at->waits ? say(f, "; the others wait at %s (%s)", at->waits->place, at->waits->function)
-                : "";
+      at->waits ? say(f, "; the others wait at %s", line_in_function(f, at->waits)) : "";
   bool in_some = at->at_line < at->steps;
   const char *some = in_some ? say(f, "in %u of these %u steps, ", at->at_line, at->steps) : "";
   double ms = in_some ? line->ms * at->steps / at->at_line : line->ms;
-  return say(f, " %s at %s (%s)%s%s: %s%s in samples, in other steps %s%s%s%s.", who, line->place,
-             line->function, at->calls ? ", with all that it calls" : "", called_at(f, line), some,
-             duration_ms(ms).text, duration_ms(line->peers_ms).text,
+  return say(f, " %s at %s%s%s: %s%s in samples, in other steps %s%s%s%s.", who,
+             line_in_function(f, line), at->calls ? ", with all that it calls" : "",
+             called_at(f, line), some, duration_ms(ms).text, duration_ms(line->peers_ms).text,
              at->calls ? "" : busy_with(f, line), describe_inside(f, at), waits);
 }
 

@@ -171,16 +171,16 @@ static const char *describe_straggler_line(struct findings *f, const struct rank
                                               text_or_empty(line->beside))
                                         : "";
   const char *next =
-      line->next ? say(f, " Another %s are %s (%s)%s.", duration_ms(line->next_ms).text,
-                       line->next->where, line->next->function,
+      line->next ? say(f, " Another %s are %s%s.", duration_ms(line->next_ms).text,
+                       line_where(f, line->next),
                        line->next->no_core_share >= REASON_SHARE ? ", mostly without a core" : "")
                  : "";
   return say(f,
-             " %s %s (error %s) %s longer than its peers %s (%s)%s: in samples %s, they %s, error "
+             " %s %s (error %s) %s longer than its peers %s%s: in samples %s, they %s, error "
              "%s.%s%s%s",
              line->in_workers ? "Its data loader workers take" : "It takes",
              duration_ms(line->more_ms).text, duration_ms(line->more_error_ms).text,
-             in_late_step(rank), line->where, line->function, called_at(f, line),
+             in_late_step(rank), line_where(f, line), called_at(f, line),
              duration_ms(line->ms).text, duration_ms(line->peers_ms).text,
              duration_ms(line->error_ms).text, describe_usual(f, rank, line), activity, next);
 }
@@ -211,8 +211,7 @@ static const char *describe_waits(struct findings *f, const struct rank_result *
   for (u32 step = a->first_step; step < a->first_step + a->n_steps; step++)
     is_late[step] = straggler_is_late_in(rank, a->model->steps.first + step);
   step_line_of_long_steps(a, is_late, rank->late_a_step_ms, &at);
-  return at.waits ? say(a, " Its peers then wait at %s (%s).", at.waits->place, at.waits->function)
-                  : "";
+  return at.waits ? say(a, " Its peers then wait at %s.", line_in_function(f, at.waits)) : "";
 }
 
 /* " Of what ranks broadcast in a step 15.4 MB are its own, of a peer 16 kB: ...". */
@@ -301,9 +300,8 @@ static const char *describe_other_lines(struct findings *f, const struct straggl
     if (!line || (of_worst && same_text(of_worst->where, line->where)))
       continue;
     n++;
-    text = say(f, "%s Rank %u takes %s longer %s%s%s%s.", text, f->r->ranks[i].rank,
-               duration_ms(line->more_ms).text, line->where, line->function ? " (" : "",
-               text_or_empty(line->function), line->function ? ")" : "");
+    text = say(f, "%s Rank %u takes %s longer %s.", text, f->r->ranks[i].rank,
+               duration_ms(line->more_ms).text, line_where(f, line));
   }
   return text;
 }
@@ -402,8 +400,8 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
                                  at.steps, at.line->place);
   const char *longer = in_long_steps ? say(f,
                                            " Most of what it costs is in the %u longer steps of "
-                                           "TIMING.JITTER, in which it is at %s (%s).",
-                                           at.steps, at.line->place, at.line->function)
+                                           "TIMING.JITTER, in which it is at %s.",
+                                           at.steps, line_in_function(f, at.line))
                                      : "";
   const char *title =
       n > 1 ? say(f, "%s keep their peers waiting%s%s%s%s",

@@ -67,7 +67,8 @@ static void put_past(struct pen *pen, const struct stalls_result *stalls) {
     pen_item(pen, STYLE_PLAIN, "%s for %s", past->what ? past->what : "stalled",
              duration_s(past->for_s).text);
     if (past->place)
-      pen_item(pen, STYLE_PLAIN, "%s", place_in(&pen->scratch, past->place, past->function));
+      pen_item(pen, STYLE_PLAIN, "%s",
+               place_with_function(&pen->scratch, past->place, past->function));
   }
   section_in_all(pen, VALUE_INDENT, shown, stalls->n_past, stalls->past_known, "stall");
 }
