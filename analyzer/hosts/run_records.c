@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/results/words.h"
+#include "analyses/results/results.h"
 #include "base/quantity.h"
 #include "base/sorting.h"
 
@@ -117,7 +117,7 @@ static bool is_there(struct run_records *records, const struct run_record *run) 
 
 bool run_records_add(struct run_records *records, const json_t *report, const char *name) {
   const char *schema = text_at(report, "schema");
-  if (!schema || strcmp(schema, "tscope.report/1") != 0)
+  if (!schema || strcmp(schema, REPORT_SCHEMA) != 0)
     return false;
   const json_t *facts = json_object_get(report, "run"), *row;
   const json_t *distributed = json_object_get(report, "distributed");

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "analyses/stalls/stall_words.h"
 #include "import/tscope/files/process_state.h"
 #include "inspect/thread_state.h"
 #include "inspect/trace_process.h"
@@ -53,8 +54,8 @@ static void describe_silent(struct live_rank *rank, const struct live_host *host
                  : "its process is gone, and nothing recorded its end";
   } else if (thread_is_stopped(state)) {
     rank->state = LIVE_STOPPED;
-    what =
-        state == 'T' ? "its process is stopped (SIGSTOP)" : "its process is stopped (a debugger)";
+    snprintf(rank->what, sizeof(rank->what), "its process is %s", stall_state_words(state));
+    return;
   } else if (state == 'D')
     what = "no sign of life; its process waits in the kernel for a disk or a driver (state D)";
   snprintf(rank->what, sizeof(rank->what), "%s", what);

@@ -88,9 +88,10 @@ static void print_job(const struct trace_job *job, FILE *out, struct arena *aren
   char of[24] = "";
   if (state->world_size > run->n_readable)
     snprintf(of, sizeof(of), "%u of ", run->n_readable);
+  bool more = run->n_readable > state->world_size; /* files of what is no rank, too */
   fprintf(out, "%-32s  %s  %s%s on %s  %s  %s", arena_printable(arena, run->id),
           *when.text ? when.text : "unknown time", of,
-          plural(MAX(state->world_size, run->n_readable), "rank").text,
+          plural(more ? run->n_readable : state->world_size, more ? "process" : "rank").text,
           plural(count_hosts(run), "host").text, byte_size((double)state_of(all).bytes).text,
           describe_end(state));
   u32 before = job->attempts > 1

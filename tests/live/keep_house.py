@@ -78,13 +78,17 @@ class House(InFolder):
         self.write("slow", 1, "--slow-rank", "1", "--slow-factor", "3")
         self.write("even", 2, "--data-ns", "1000")
         self.write("lost", 3, "--lost-ranks", "1")
+        self.write("more", 4, "--ranks", "3")
+        for name in os.listdir(os.path.join(self.folder, "more")):
+            trace_header.patch(os.path.join(self.folder, "more", name), world_size=2)
         rows = self.listed()
-        self.assertEqual(list(rows), ["slow", "even", "lost"])
+        self.assertEqual(list(rows), ["slow", "even", "lost", "more"])
         size = sum(os.path.getsize(os.path.join(self.folder, "slow", name))
                    for name in os.listdir(os.path.join(self.folder, "slow")))
         self.assertAlmostEqual(bytes_in(rows["slow"]) / size, 1, delta=0.006)  # three digits are said
         self.assertRegex(rows["slow"], r"  2 ranks on 1 host  .* critical: Rank 1 ")
         self.assertRegex(rows["lost"], r"  1 of 2 ranks on 1 host")
+        self.assertRegex(rows["more"], r"  3 processes on 1 host") # not all of them are ranks
         self.assertNotIn("critical", rows["even"])
 
     def test_old_runs_go_by_age_number_and_size_and_first_it_only_says_so(self):

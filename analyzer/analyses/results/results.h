@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#define REPORT_SCHEMA "tscope.report/1" /* of the JSON made of them */
+
 #include "analyses/convergence/convergence_result.h"
 #include "analyses/gpu/module_result.h"
 #include "analyses/hang/check_result.h"

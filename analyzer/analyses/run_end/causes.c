@@ -5,7 +5,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/run_end/exception_causes.def"
 #include "analyses/run_end/run_end.h"
-#include "analyses/stalls/stack_tree.h"
+#include "analyses/stalls/stall_words.h"
 #include "base/quantity.h"
 #include "base/texts.h"
 #include "format/exception_links.def"
@@ -288,7 +288,8 @@ static void set_cause_of_silence(struct analysis *a, const struct rank *rank,
   bool stopped = thread_is_stopped(rank->running);
   ending->what = ENDING_SILENT;
   ending->cause = stopped ? END_STOPPED : END_SILENT;
-  ending->why = stopped         ? "its process is still there, but stopped (SIGSTOP, or a debugger)"
+  ending->why = stopped
+                    ? say(a, "its process is still there, but %s", stall_state_words(rank->running))
                 : rank->running ? "its process still runs"
                                 : "its trace stops, and no record says why: it was killed, its "
                                   "host was lost, or it is still running elsewhere";

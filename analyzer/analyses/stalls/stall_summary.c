@@ -18,6 +18,7 @@
 #include "base/sorting.h"
 #include "base/texts.h"
 #include "base/trace_words.h"
+#include "inspect/thread_state.h"
 #include "model/flight_record.h"
 
 static double seconds(const struct analysis *a, i64 time) {
@@ -168,16 +169,12 @@ static const struct stalled_peer *find_peer_report(const struct analysis *a,
 
 static const char *describe_peer(const struct stalled_peer *peer, enum stall_doing *what) {
   bool frozen = peer->wait && (strstr(peer->wait, "freezer") || strstr(peer->wait, "refrigerator"));
-  *what = STALL_STOPPED;
-  if (frozen)
-    return "frozen, like a paused container or cgroup";
-  if (peer->state == 'T')
-    return "stopped, as by SIGSTOP or Ctrl-Z";
-  if (peer->state == 't')
-    return "stopped by a debugger";
-  *what = peer->state == 'D' ? STALL_INPUT_OUTPUT : STALL_DEAD;
-  return peer->state == 'D' ? "waiting for a device, uninterruptible (D)"
-                            : "ended, and its parent has not waited for it";
+  *what = frozen || thread_is_stopped(peer->state) ? STALL_STOPPED
+          : peer->state == 'D'                     ? STALL_INPUT_OUTPUT
+                                                   : STALL_DEAD;
+  return frozen                ? "frozen, like a paused container or cgroup"
+         : *what == STALL_DEAD ? "ended, and its parent has not waited for it"
+                               : stall_state_words(peer->state);
 }
 
 /* "; its first thread was last seen at train.py:12 (load)"; empty if there is no sample. */

@@ -31,8 +31,8 @@ static bool is_on_file(const struct stalled_thread *thread) {
          !text_starts_with(thread->file, "/dev/");
 }
 
-static const char *describe_state(const struct stalled_thread *thread) {
-  switch (thread->state) {
+const char *stall_state_words(char state) {
+  switch (state) {
   case 'R':
     return "running";
   case 'S':
@@ -40,8 +40,9 @@ static const char *describe_state(const struct stalled_thread *thread) {
   case 'D':
     return "waiting for a device, uninterruptible (D)";
   case 'T':
+    return "stopped, as by SIGSTOP or Ctrl-Z";
   case 't':
-    return "stopped";
+    return "stopped by a debugger";
   case 'Z':
   case 'X':
     return "ended";
@@ -107,7 +108,7 @@ static enum stall_doing stall_doing_of(const struct rank_stall *stall,
 
 /* "read of pipe:[12], asleep in anon_pipe_read". NULL if nothing is known. */
 static char *describe_system_call(struct arena *arena, const struct stalled_thread *thread) {
-  const char *state = describe_state(thread);
+  const char *state = stall_state_words(thread->state);
   if (!state && !thread->call)
     return NULL;
   return arena_printf(arena, "%s%s%s%s%s%s%s", text_or_empty(thread->call),

@@ -22,6 +22,9 @@ void stall_describe(struct arena *arena, const struct rank_stall *stall, const c
 /* "train.py:12 (load), called from train.py:3 (main)"; NULL if the place is not known. */
 char *stall_place(struct arena *arena, const struct stalled_rank *rank);
 
+/* "asleep", "stopped by a debugger": a thread's state in /proc; NULL if it says nothing. */
+const char *stall_state_words(char state);
+
 /* Whether both are known to be at one place, in one call; and do the same there. */
 bool stall_same_place(const struct stalled_rank *a, const struct stalled_rank *b);
 bool stall_does_the_same(const struct stalled_rank *a, const struct stalled_rank *b);

@@ -27,7 +27,7 @@ static json_t *positive(i64 value) {
   return value ? json_integer(value) : json_null();
 }
 
-MAKE(schema, json_string("tscope.report/1"))
+MAKE(schema, json_string(REPORT_SCHEMA))
 MAKE(run, text_or_null(results->model->run))
 MAKE(inputs, JSON_LIST(results->model->inputs, results->model->n_inputs, one,
                        json_pack("{s:s,s:i}", "what", one->what, "files", (int)one->files)))
