@@ -368,8 +368,7 @@ static u32 mark_early_leavers(struct outcome *o) {
 static bool stood_waiting(const struct outcome *o, const struct ending *ending) {
   const struct stalls_result *stalls = &o->a->results->stalls;
   return ANY(stalls->ranks, stalls->n_ranks, one,
-             one->rank == ending->global &&
-                 (one->what == STALL_IN_COLLECTIVE || one->what == STALL_WAITS_FOR_DATA));
+             one->rank == ending->global && one->awaits_others);
 }
 
 /* Those that ended normally while all others waited until they were ended by force: in a call

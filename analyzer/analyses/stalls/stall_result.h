@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "analyses/results/words.h"
 #include "format/tscope_format.h"
 

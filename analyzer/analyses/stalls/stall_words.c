@@ -218,6 +218,19 @@ bool stall_does_the_same(const struct stalled_rank *a, const struct stalled_rank
   return stall_same_place(a, b) && a->what == b->what && same_text(a->nccl, b->nccl);
 }
 
+/* Whether data that a thread waits for may be another rank's: in a call of the program's own line,
+ * or in torch.distributed. What comes through a pipe, and what other libraries of Python wait for
+ * (`call`), is a child's, a loader's or a server's. */
+static bool may_be_of_ranks(const struct stalled_thread *thread, const char *call) {
+  const struct call_frame *const *frames = thread->frames;
+  if (text_starts_with(thread->file, "pipe:"))
+    return false;
+  for (u32 i = 0; i < thread->n_frames && call && !call_frame_is_user_code(frames[i]); i++)
+    if (frames[i]->file && strstr(frames[i]->file, "/torch/distributed/"))
+      return true;
+  return !call;
+}
+
 void stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
                     struct stalled_rank *out) {
   const struct stalled_thread *main = stall_main_thread(stall);
@@ -229,6 +242,8 @@ void stall_describe(struct arena *arena, const struct rank_stall *stall, const c
   if (!main)
     return;
   set_place(arena, stall->folder, main, out);
+  out->awaits_others = out->what == STALL_IN_COLLECTIVE ||
+                       (out->what == STALL_WAITS_FOR_DATA && may_be_of_ranks(main, out->call));
   out->system = describe_system_call(arena, main);
   out->frames = list_frames(arena, main);
   char *holder = describe_gil_holder(arena, stall, main);

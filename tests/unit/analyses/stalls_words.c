@@ -38,6 +38,44 @@ static void a_thread_in_communication_waits_for_ranks(void **state) {
   }
 }
 
+/* A key of the store, asked for in the program's own line; a child, which has the program's output
+ * as a pipe or two; a function of torch.distributed that is no collective. */
+static void a_rank_that_waits_for_its_child_waits_for_no_other_rank(void **state) {
+  (void)state;
+  static const struct call_frame subprocess = {"/opt/env/lib/python3.12/subprocess.py", "run", 550,
+                                               1};
+  static const struct call_frame rpc = {SITE "torch/distributed/rpc/api.py", "_all_gather", 200, 1};
+  static const struct {
+    const struct call_frame *library;
+    const char *call, *file;
+    bool others;
+  } cases[] = {{NULL, "poll", NULL, true},
+               {NULL, "read", "socket:[7]", true},
+               {NULL, "read", "pipe:[7]", false},
+               {&subprocess, "poll", NULL, false},
+               {&rpc, "poll", NULL, true}};
+  FOR_EACH(cases, LENGTH_OF(cases), one) {
+    struct arena arena = {0};
+    const struct call_frame *both[] = {one->library, &program};
+    struct stalled_thread thread = {.tid = 1,
+                                    .state = 'S',
+                                    .main = true,
+                                    .python = true,
+                                    .call = one->call,
+                                    .file = one->file,
+                                    .frames = one->library ? both : both + 1,
+                                    .n_frames = one->library ? 2 : 1};
+    struct rank_stall stall = rank_stall_empty();
+    struct stalled_rank out = {0};
+    stall.threads = &thread;
+    stall.n_threads = 1;
+    stall_describe(&arena, &stall, NULL, &out);
+    assert_int_equal(out.what, STALL_WAITS_FOR_DATA);
+    assert_int_equal(out.awaits_others, one->others);
+    arena_release(&arena);
+  }
+}
+
 static struct stalled_rank describe(struct arena *arena, const struct call_frame *library) {
   const struct call_frame *frames[] = {&reduce, library, &program, &caller};
   struct stalled_thread thread = {
@@ -81,6 +119,7 @@ static void a_library_that_runs_no_loop_is_called_by_the_program(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_thread_in_communication_waits_for_ranks),
+      cmocka_unit_test(a_rank_that_waits_for_its_child_waits_for_no_other_rank),
       cmocka_unit_test(a_loop_of_a_library_is_named_with_the_line_that_calls_it),
       cmocka_unit_test(a_library_that_runs_no_loop_is_called_by_the_program),
   };
