@@ -328,6 +328,9 @@ static void a_straggler_has_the_line_of_its_long_steps(void **state) {
   assert_non_null(strstr(finding_of(r, "TIMING.JITTER")->title, "at me/train.py:20 of rank 1"));
   assert_non_null(strstr(found->title, "longer steps, at me/train.py:20"));
   assert_non_null(strstr(found->action, "Look at me/train.py:20 first."));
+  assert_non_null(strstr(found->evidence, "Reason: its own code."));
+  assert_int_equal(r->ranks[1].reason, STRAGGLER_OWN_CODE); /* so do its row and its page */
+  assert_string_equal(r->ranks[1].late_at, "me/train.py:20");
   cluster_end(r, c);
 }
 

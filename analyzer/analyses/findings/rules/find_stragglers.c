@@ -365,15 +365,21 @@ static bool is_reason_of_all(const struct results *r, const struct straggler_gro
 }
 
 /* Where a rank for which no line is found spends the longer steps, if these are most of what it
- * costs: a test of lines over all steps may not see what some of them do. */
+ * costs: a test of lines over all steps may not see what some of them do. The rank has that line
+ * then, wherever it is told. */
 static bool is_in_long_steps(struct findings *f, const struct straggler_group *group, double saving,
                              struct step_line *at) {
-  const struct rank_result *rank = &f->r->ranks[group->worst];
+  struct rank_result *rank = &f->r->ranks[group->worst];
   bool of_host = rank->reason == STRAGGLER_NOT_SEEN ||
                  (rank->reason == STRAGGLER_SLOW_COMPUTE && !f->a->ranks[group->worst].on_gpu);
   double lost_s;
-  return group->n == 1 && of_host && !straggler_line(rank) &&
-         long_steps_are_of(f, group->worst, at, &lost_s) && lost_s >= REASON_SHARE * saving;
+  if (group->n > 1 || !of_host || straggler_line(rank) ||
+      !long_steps_are_of(f, group->worst, at, &lost_s) || lost_s < REASON_SHARE * saving)
+    return false;
+  rank->reason = STRAGGLER_OWN_CODE;
+  rank->late_at = at->line->place;
+  rank->late_path = at->line->path;
+  return true;
 }
 
 static void add_straggler_finding(struct findings *f, const struct straggler_group *group) {
@@ -393,11 +399,9 @@ static void add_straggler_finding(struct findings *f, const struct straggler_gro
   const char *why = is_reason_of_all(r, group) ? straggler_reason_words[worst->reason] : NULL;
   struct step_line at;
   bool in_long_steps = is_in_long_steps(f, group, saving, &at);
-  const char *reason = !in_long_steps
-                           ? straggler_reason_words[rank->reason]
-                           : say(f, "%smost of it in %u longer steps, at %s",
-                                 rank->reason == STRAGGLER_NOT_SEEN ? "" : "slow compute, ",
-                                 at.steps, at.line->place);
+  const char *reason = straggler_reason_words[rank->reason];
+  if (in_long_steps)
+    reason = say(f, "%s, most of it in %u longer steps, at %s", reason, at.steps, at.line->place);
   const char *longer = in_long_steps ? say(f,
                                            " Most of what it costs is in the %u longer steps of "
                                            "TIMING.JITTER, in which it is at %s.",
