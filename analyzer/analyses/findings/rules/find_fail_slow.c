@@ -232,22 +232,25 @@ static const char *suggest_action(struct findings *f, const u32 *ranks, u32 n, b
              ranks_in(f->a->arena, ranks, n));
 }
 
+/* The steps of training and how long they took; how many. 0 if some rank lacks one: they are not
+ * compared. */
+static u32 list_steps(const struct findings *f, u32 *steps, double *ms) {
+  const struct analysis *a = f->a;
+  u32 n = LIST_WHERE(steps, a->first_step, a->first_step + a->n_steps, step,
+                     analysis_is_training(a, step), step);
+  for (u32 i = 0; i < n; i++)
+    ms[i] = f->r->step_ms[steps[i]];
+  return ANY(ms, n, one, isnan(*one)) ? 0 : n;
+}
+
 void rule_fail_slow(struct findings *f) {
   const struct analysis *a = f->a;
-  u32 n_steps = 0, n = 0;
+  u32 n = 0;
   SCOPED_ARENA struct arena scratch = {0};
   struct onset onset;
   u32 *steps = arena_array(&scratch, a->n_steps, sizeof(*steps));
   double *ms = arena_array(&scratch, a->n_steps, sizeof(*ms));
-  for (u32 i = 0; !a->whole_run && i < a->n_steps; i++) {
-    u32 step = a->first_step + i;
-    if (!analysis_is_training(a, step))
-      continue;
-    if (isnan(f->r->step_ms[step]))
-      return; /* steps that some rank lacks are not compared */
-    steps[n_steps] = step;
-    ms[n_steps++] = f->r->step_ms[step];
-  }
+  u32 n_steps = a->whole_run ? 0 : list_steps(f, steps, ms);
   if (n_steps < FAIL_SLOW_MIN_STEPS || !find_onset(ms, n_steps, &scratch, &onset))
     return;
   u32 step = f->r->changed_step = steps[onset.at], after = n_steps - onset.at;
