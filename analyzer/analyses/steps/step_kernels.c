@@ -43,14 +43,26 @@ void step_kernels_carry(struct analysis *a, u32 rank, struct carrier *c) {
   }
 }
 
+/* `before`: or in the step before each, where those are more. */
 static double median_of_steps(const struct analysis *a, const bool *them, bool in, u32 rank,
-                              double *values) {
+                              bool before, double *values) {
   const float *kernels = &a->kernels_in[(size_t)rank * a->n_steps];
   u32 n = LIST_WHERE(values, 0, a->n_steps, i,
                      !isnan(kernels[i]) && them[a->first_step + i] == in &&
                          (in || analysis_is_training(a, a->first_step + i)),
-                     kernels[i]);
+                     before && i && kernels[i - 1] > kernels[i] ? kernels[i - 1] : kernels[i]);
   return median_of(values, n);
+}
+
+static struct more_kernels more_of_rank(const struct analysis *a, const bool *them,
+                                        double longer_ms, u32 rank, bool before, double *values) {
+  double in_them = median_of_steps(a, them, true, rank, before, values),
+         usual = median_of_steps(a, them, false, rank, before, values);
+  if (isnan(in_them) || !(usual > 0))
+    return (struct more_kernels){NAN, NAN, false};
+  const float *compute_ms = &a->compute_ms[(size_t)rank * a->n_steps];
+  double of_more = (in_them / usual - 1) * MEAN_KNOWN(0, a->n_steps, k, compute_ms[k]);
+  return (struct more_kernels){in_them, usual, of_more >= REASON_SHARE * longer_ms};
 }
 
 struct more_kernels find_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
@@ -60,14 +72,27 @@ struct more_kernels find_more_kernels(const struct analysis *a, const bool *them
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     if (rank != INDEX_NONE && i != rank)
       continue;
-    double in_them = median_of_steps(a, them, true, i, values),
-           usual = median_of_steps(a, them, false, i, values);
-    if (isnan(in_them) || !(usual > 0))
-      return (struct more_kernels){NAN, NAN, false};
-    const float *compute_ms = &a->compute_ms[(size_t)i * a->n_steps];
-    double of_more = (in_them / usual - 1) * MEAN_KNOWN(0, a->n_steps, k, compute_ms[k]);
-    if (isnan(least.usual) || in_them / usual < least.in_them / least.usual)
-      least = (struct more_kernels){in_them, usual, of_more >= REASON_SHARE * longer_ms};
+    struct more_kernels one = more_of_rank(a, them, longer_ms, i, false, values);
+    if (isnan(one.usual))
+      return one;
+    if (isnan(least.usual) || one.in_them / one.usual < least.in_them / least.usual)
+      least = one;
   }
   return least;
+}
+
+u32 rank_of_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
+                         struct more_kernels *found) {
+  SCOPED double *values = memory_array(size_sum(a->n_steps, 1), sizeof(*values));
+  u32 rank = INDEX_NONE;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    struct more_kernels one = more_of_rank(a, them, longer_ms, i, true, values);
+    if (one.more && rank != INDEX_NONE)
+      return INDEX_NONE;
+    if (one.more) {
+      rank = i;
+      *found = one;
+    }
+  }
+  return rank;
 }

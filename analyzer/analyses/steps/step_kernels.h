@@ -16,3 +16,8 @@ struct more_kernels {
  * kernels are known. */
 struct more_kernels find_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
                                       u32 rank);
+
+/* The one rank (by index) whose device runs more kernels in these steps or in those before: its
+ * peers wait for it in the next. INDEX_NONE if there is none, or several. */
+u32 rank_of_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
+                         struct more_kernels *found);

@@ -37,7 +37,7 @@ def job(**changed):
         "slow_backward": {}, "slow_links": {}, "tokens": {}, "slow_host": {}, "slow_copies": {}, "copy": 500, "gpus": {}, "host": {},
         "every": {}, "in_group": 2, "info": True, "marks": True, "events": False, "closures": 0, "closure_host": {}, "engine": "",
         "schedule": reduce_gradients, "micro_batches": 6, "elements": 1 << 20, "sizes": (1 << 20, 3 << 18), "unseen": {}, "updates": True, "before": {}, "lost": lambda event: False, "not_linked": False, "prefix": "cuda",
-        "clocks": {}, "seed": 1, **changed})
+        "clocks": {}, "seed": 1, "evaluates": {}, **changed})
 
 
 class Rank:
@@ -445,6 +445,9 @@ def update(j, rank):
 def end_step(j, rank):
     if j.updates:
         update(j, rank)
+    period, batches = j.evaluates.get(rank.number, (0, 0))
+    for _ in range(batches if period and rank.step % period == period - 1 else 0):
+        rank.computes(j, "evaluation", "aten::mm", "gemm_bf16_tn", j.forward)
     if j.syncs:
         rank.waits_for_device(j)
 
@@ -764,6 +767,17 @@ class Training(Expecting):
         self.assertEqual((found["id"], found["ranks"]), ("TIMING.JITTER", [0]))
         self.assertRegex(found["title"], "40.0 ms every 5 steps, on rank 0 alone .* at save_checkpoint of rank 0$")
         self.assertAlmostEqual(found["saving_s"], 4 * 40e-3, delta=0.01 * step / 1e6)
+
+    def test_what_one_rank_evaluates_at_the_end_of_each_tenth_step(self):
+        """Its peers wait for that in the step behind."""
+        for batches, more in (10, {}), (40, {"syncs": False}):
+            report = self.expect(job(steps=41, evaluates={2: (10, batches)}, **more), "TIMING.JITTER", without("evaluation"), [2],
+                                 first=False)
+            found, = [one for one in report["findings"] if one["id"] == "TIMING.JITTER"]
+            self.assertTrue(found["title"].endswith(": rank 2 has more work then"), found["title"])
+            self.assertIn(f"The device of rank 2 runs {13 + batches} kernels in such a step or in the one before, in others 13",
+                          found["evidence"])
+            self.assertNotIn("nothing recorded shows", found["evidence"])
 
 
 if __name__ == "__main__":

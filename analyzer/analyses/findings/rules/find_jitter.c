@@ -1,163 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that differ from the others: steps that contain something other than training, each kind by
- * itself, and training steps that take longer than the typical one.
+ * Steps that differ from the others: training steps that take longer than the typical one, and what
+ * they take longer for. Those that contain something other than training are of find_other_work.c.
  */
 #include <math.h>
 #include <string.h>
 
-#include "analyses/findings/findings.h"
-#include "analyses/lines/lines.h"
+#include "analyses/findings/rules/other_steps.h"
 #include "analyses/queries.h"
 #include "analyses/steps/other_work.h"
 #include "analyses/steps/step_kernels.h"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
 #include "base/statistics.h"
-
-/* NULL: nothing tells. */
-static const char *what_work_may_be(const struct other_work *work) {
-  if (!isnan(work->kernels) && work->rank != INDEX_NONE)
-    return "Compare what that rank is given to compute in these steps with what its peers are: "
-           "samples, their lengths, a branch that only it takes.";
-  if (!isnan(work->kernels))
-    return "See what the program computes only in these steps: if it is validation, do it less "
-           "often, on fewer batches, or in a separate job that reads checkpoints.";
-  bool checkpoint = work->meets & MEETING_COPY_OUT && !(work->meets & MEETING_COPY_IN) &&
-                    work->copied_bytes >= CHECKPOINT_BYTES;
-  if (work->rank != INDEX_NONE || work->host || checkpoint)
-    return "If this is a checkpoint: write it in the background (async_save of "
-           "torch.distributed.checkpoint), let every rank write its part, so that the others do "
-           "not wait, or do it less often.";
-  if (work->meets == MEETING_WAIT || work->meets == (MEETING_WAIT | MEETING_COPY_OUT))
-    return "If this reads a value, such as a loss that is logged: copy it without waiting "
-           "(non_blocking=True) and read it some steps later, or read it less often.";
-  if (work->forward_only || work->meets)
-    return "If this is validation: do it less often, on fewer batches, or in a separate job that "
-           "reads checkpoints.";
-  return NULL;
-}
-
-static const char *other_work_action(struct findings *f, const struct other_work *work,
-                                     const struct step_line *at) {
-  const char *may_be = what_work_may_be(work);
-  if (at->line && at->line->beside)
-    return say(f, "Look at what another thread does at %s: training waits for it at %s.%s",
-               at->line->beside, at->line->place, about_gil(at->line));
-  if (at->line)
-    return say(f, "Look at %s first. %s%s", at->line->place,
-               may_be ? may_be : "Do that less often, or in parallel with training.",
-               about_compiling(f, at->line));
-  return may_be ? may_be
-                : "Look at what the program does only in these steps: checkpoints, evaluation, "
-                  "logging, garbage collection. Do it less often, or in parallel with training.";
-}
-
-/* Why no line is named. */
-static const char *describe_no_line(struct findings *f, double more_steps) {
-  if (isnan(more_steps))
-    return "";
-  return more_steps > 0
-             ? say(f,
-                   " The samples are too few to show a line that only these steps run: "
-                   "about %.2g more steps would.",
-                   more_steps)
-             : " No one line explains half of that; there are enough samples to show one.";
-}
-
-/* Where most of that is which no line explains alone. */
-static const char *describe_inside(struct findings *f, const struct step_line *at) {
-  const struct sampled_line *line = at->inside;
-  if (!line)
-    return "";
-  return say(f, ", of it %s at %s of rank %u", duration_ms(line->ms).text,
-             line_in_function(f, line), f->a->model->ranks[at->inside_rank].rank);
-}
-
-/* " Rank 0 is then at save.py:12 (write), called at ...: 180 ms in samples, in other steps 0 ms
- * ..." */
-static const char *describe_step_line(struct findings *f, const struct step_line *at) {
-  const struct sampled_line *line = at->line;
-  if (!line)
-    return describe_no_line(f, at->more_steps);
-  const char *who = at->rank == INDEX_NONE
-                        ? "Ranks are then"
-                        : say(f, "Rank %u is then", f->a->model->ranks[at->rank].rank);
-  const char *waits =
-      at->waits ? say(f, "; the others wait at %s", line_in_function(f, at->waits)) : "";
-  bool in_some = at->at_line < at->steps;
-  const char *some = in_some ? say(f, "in %u of these %u steps, ", at->at_line, at->steps) : "";
-  double ms = in_some ? line->ms * at->steps / at->at_line : line->ms;
-  return say(f, " %s at %s%s%s: %s%s in samples, in other steps %s%s%s%s.", who,
-             line_in_function(f, line), at->calls ? ", with all that it calls" : "",
-             called_at(f, line), some, duration_ms(ms).text, duration_ms(line->peers_ms).text,
-             at->calls ? "" : busy_with(f, line), describe_inside(f, at), waits);
-}
-
-/* For a title: where, and on which rank if there are others; nothing where only some of the steps
- * are at that line. */
-static const char *name_step_line(struct findings *f, const struct step_line *at) {
-  if (!at->line || at->at_line < STRETCH_INSIDE * at->steps)
-    return "";
-  bool of_one = at->rank != INDEX_NONE && f->a->model->n_ranks > 1;
-  return of_one ? say(f, ", at %s of rank %u", at->line->place, f->a->model->ranks[at->rank].rank)
-                : say(f, ", at %s", at->line->place);
-}
-
-/* Who takes longer than the others with what all do in these steps. */
-static const char *describe_slowest(struct findings *f, const struct other_work *work) {
-  if (work->slowest == INDEX_NONE)
-    return "";
-  return say(f,
-             " Rank %u takes longest: in %u of %u of these steps it comes last, and the others "
-             "wait %s for it (median).",
-             work->slowest, work->slowest_steps, work->slowest_of,
-             duration_ms(work->slowest_ms).text);
-}
-
-/* The same for a title, where it is a part of the work that is worth a look. */
-static const char *name_slowest(struct findings *f, const struct other_work *work) {
-  if (work->slowest == INDEX_NONE || work->slowest_ms < OTHER_WORK_OF_CONTENT * work->ms)
-    return "";
-  return say(f, "; %s of it for rank %u, the slowest", duration_ms(work->slowest_ms).text,
-             work->slowest);
-}
-
-static const char *describe_kernels(struct findings *f, const struct other_work *work) {
-  if (isnan(work->kernels))
-    return "";
-  const char *who = work->rank != INDEX_NONE ? say(f, "The device of rank %u runs", work->rank)
-                                             : "The devices of all ranks run";
-  return say(f, " %s %.0f kernels in such a step, in others %.0f.", who, work->kernels,
-             work->usual_kernels);
-}
-
-static void add_other_work_finding(struct findings *f, u32 kind) {
-  const struct other_work *work = &f->r->other_work[kind];
-  struct step_line at;
-  step_line_of_work(f->a, kind, &at);
-  const char *where = describe_step_line(f, &at);
-  const char *calls =
-      work->collective
-          ? say(f, " They contain a call of %s that hardly any other step has.", work->collective)
-          : "";
-  double share = work->sum_s / f->r->analysed_s;
-  f->spent_at = at.line && at.at_line >= STRETCH_INSIDE * at.steps ? at.line : NULL;
-  finding_add(
-      f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
-      say(f, "%c%s%s%s", work->name[0] - 32, work->name + 1, name_step_line(f, &at),
-          name_slowest(f, work)),
-      say(f,
-          "A step of training takes %s (median), these %s longer; together %s, %s of the time "
-          "looked at.%s%s%s%s They do not count as training steps: medians, waits, stragglers and "
-          "all "
-          "other findings leave them out. The saving is their extra time.",
-          duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
-          duration_s(work->sum_s).text, percent(share).text, calls, describe_kernels(f, work),
-          where, describe_slowest(f, work)),
-      other_work_action(f, work, &at), work->host ? work->of_host : &work->rank,
-      work->host ? work->n_of_host : work->rank != INDEX_NONE);
-}
 
 /* Lengths of training steps, less what they take longer for what they hold in turn, or for a
  * straggler that is late in them only: that is told by its own finding. */
@@ -205,10 +60,21 @@ static bool have_more_calls(const struct analysis *a, const struct long_steps *l
              !recurrence_has(of, one->step) || calls[one->step] > usual);
 }
 
-/* The steps that stand out, their period if they have one, the longest, and what `skipped` of them
- * are. `shown`: a line shows what they hold. */
+/* What most of the time is that long steps take longer, as far as the record tells. */
+struct excess {
+  struct step_line at;         /* what they run that the others do not */
+  double computes, gets_input; /* shares of it in which all devices compute, all wait for input */
+  struct more_kernels kernels; /* of all devices, else of that of `rank` */
+  u32 rank;                    /* index of the one that runs more kernels; INDEX_NONE */
+  u32 skipped;                 /* so many hold the backward passes of several steps */
+  bool of_work, of_input;
+};
+
+/* The steps that stand out, their period if they have one, the longest, and whether they differ in
+ * something else. */
 static const char *describe_long_steps(struct findings *f, const struct long_steps *longer,
-                                       u32 worst, u32 skipped, bool shown, struct arena *scratch) {
+                                       u32 worst, const struct excess *excess,
+                                       struct arena *scratch) {
   struct arena *arena = f->a->arena;
   double *step = arena_array(scratch, longer->n, sizeof(double));
   struct recurrence r;
@@ -219,10 +85,13 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
   const struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX, 0,
                                            OTHER_WORK_SIGNIFICANCE};
   bool recur = other_find_recurrence(longer, &wanted, &r);
-  const char *how = skipped ? say(f,
-                                  " %u of them hold the backward passes of several steps: the "
-                                  "optimizer did not run between these.",
-                                  skipped)
+  bool shown = excess->at.line || excess->rank != INDEX_NONE || excess->of_input ||
+               (excess->of_work && excess->kernels.more);
+  const char *how = excess->skipped
+                        ? say(f,
+                              " %u of them hold the backward passes of several steps: the "
+                              "optimizer did not run between these.",
+                              excess->skipped)
                     : recur ? say(f, " %u of them come every %u steps, from step %u on%s.", r.hits,
                                   r.period, first + r.first,
                                   shown ? ""
@@ -241,16 +110,20 @@ static const char *look_first(struct findings *f, const struct sampled_line *lin
   return line ? say(f, "%s first, and at ", line->place) : "";
 }
 
+static bool *mark_long_steps(const struct findings *f, const struct long_steps *longer,
+                             struct arena *scratch) {
+  bool *is_long = arena_array(scratch, f->a->model->steps.n, sizeof(*is_long));
+  FOR_EACH(longer->at, longer->n, one)
+    is_long[one->step] = true;
+  return is_long;
+}
+
 /* What these steps run that the others do not. */
 static void line_of_long_steps(struct findings *f, const struct long_steps *longer,
                                struct arena *scratch, struct step_line *at) {
-  bool *is_long = arena_array(scratch, f->a->model->steps.n, sizeof(*is_long));
   double *excess = arena_array(scratch, longer->n, sizeof(*excess));
-  for (u32 i = 0; i < longer->n; i++) {
-    is_long[longer->at[i].step] = true;
-    excess[i] = longer->at[i].excess_ms;
-  }
-  step_line_of_long_steps(f->a, is_long, median_of(excess, longer->n), at);
+  u32 n = LIST_KNOWN(excess, 0, longer->n, i, longer->at[i].excess_ms);
+  step_line_of_long_steps(f->a, mark_long_steps(f, longer, scratch), median_of(excess, n), at);
 }
 
 /* What a rank does for so long in a step; NAN where it is not known. */
@@ -295,20 +168,39 @@ static double share_in_which_all(const struct analysis *a, work_in_step *does,
   return excess > 0 ? done / excess : 0;
 }
 
-/* What most of the time is that long steps take longer. */
-static const char *describe_excess(struct findings *f, const struct step_line *at, double computes,
-                                   const struct more_kernels *kernels, double gets_input) {
-  if (computes >= REASON_SHARE && kernels->more)
+static void find_excess(struct findings *f, const struct long_steps *longer, struct arena *scratch,
+                        struct excess *out) {
+  const struct analysis *a = f->a;
+  double ms = MEAN_KNOWN(0, longer->n, i, longer->at[i].excess_ms);
+  const bool *is_long = mark_long_steps(f, longer, scratch);
+  *out = (struct excess){.computes = share_in_which_all(a, device_computes_ms, longer, scratch),
+                         .gets_input = share_in_which_all(a, host_gets_input_ms, longer, scratch),
+                         .kernels = find_more_kernels(a, is_long, ms, INDEX_NONE),
+                         .rank = INDEX_NONE,
+                         .skipped = count_skipped(a, longer, scratch)};
+  line_of_long_steps(f, longer, scratch, &out->at);
+  out->of_work = !out->skipped && out->computes >= REASON_SHARE;
+  bool open = !out->skipped && !out->of_work && !out->at.line;
+  out->of_input = open && out->gets_input >= REASON_SHARE;
+  if (open && !out->of_input)
+    out->rank = rank_of_more_kernels(a, is_long, ms, &out->kernels);
+}
+
+static const char *describe_excess(struct findings *f, const struct excess *excess) {
+  const struct more_kernels *kernels = &excess->kernels;
+  if (excess->skipped)
+    return "";
+  if (excess->of_work && kernels->more)
     return say(
         f,
         " In %s of that time the devices of all ranks compute: they run %.0f kernels in such "
         "a step, in others %.0f. These steps hold more work.",
-        percent(computes).text, kernels->in_them, kernels->usual);
-  if (computes >= REASON_SHARE)
+        percent(excess->computes).text, kernels->in_them, kernels->usual);
+  if (excess->of_work)
     return say(f,
                " In %s of that time the devices of all ranks compute: these steps hold more work, "
                "or all devices are slower then.%s",
-               percent(computes).text,
+               percent(excess->computes).text,
                isnan(kernels->usual) ? ""
                : kernels->in_them > kernels->usual
                    ? say(f,
@@ -316,36 +208,62 @@ static const char *describe_excess(struct findings *f, const struct step_line *a
                          kernels->in_them, kernels->usual)
                    : say(f, " They run no more kernels (%.0f, in others %.0f).", kernels->in_them,
                          kernels->usual));
-  if (!at->line && gets_input >= REASON_SHARE)
-    return say(f, " In %s of that time they wait for their input.", percent(gets_input).text);
-  return describe_step_line(f, at);
+  if (excess->of_input)
+    return say(f, " In %s of that time they wait for their input.",
+               percent(excess->gets_input).text);
+  if (excess->rank != INDEX_NONE)
+    return say(f,
+               " The device of rank %u runs %.0f kernels in such a step or in the one before, in "
+               "others %.0f: the others wait for that.",
+               f->a->model->ranks[excess->rank].rank, kernels->in_them, kernels->usual);
+  return describe_step_line(f, &excess->at);
 }
 
-static struct more_kernels kernels_of_long_steps(const struct findings *f,
-                                                 const struct long_steps *longer,
-                                                 struct arena *scratch) {
-  bool *them = arena_array(scratch, f->a->model->steps.n, sizeof(*them));
-  FOR_EACH(longer->at, longer->n, one)
-    them[one->step] = true;
-  double ms = MEAN_KNOWN(0, longer->n, i, longer->at[i].excess_ms);
-  return find_more_kernels(f->a, them, ms, INDEX_NONE);
+static const char *name_excess(struct findings *f, const struct excess *excess) {
+  return excess->skipped                           ? ": in most the optimizer was left out"
+         : excess->of_work && excess->kernels.more ? ": they hold more work"
+         : excess->rank != INDEX_NONE
+             ? say(f, ": rank %u has more work then", f->a->model->ranks[excess->rank].rank)
+             : name_step_line(f, &excess->at);
+}
+
+static const char *excess_action(struct findings *f, const struct excess *excess) {
+  const struct sampled_line *line = excess->at.line;
+  if (excess->of_work && excess->kernels.more)
+    return "See what they are given to compute: more micro-batches, passes or tokens, samples or "
+           "sequences of other lengths (bucket them by length, or pack them), prompts between "
+           "tokens.";
+  if (excess->of_work)
+    return "See what they are given to compute: samples or sequences of other lengths (bucket "
+           "them by length, or pack them), prompts between tokens. If that is as usual, "
+           "compare the clocks of the devices then.";
+  if (excess->of_input)
+    return "Look at what makes these batches slow to prepare: larger or damaged samples, the "
+           "storage, workers that begin anew with each epoch (persistent_workers). Batches that "
+           "are prepared further ahead (num_workers, prefetch_factor) bridge some of it.";
+  if (excess->skipped)
+    return "A gradient scaler leaves the optimizer out where gradients overflow: if that is why, "
+           "print its scale, and train in bf16 or with a smaller scale. If the program adds up "
+           "gradients of more batches there, such steps are as they should be.";
+  if (excess->rank != INDEX_NONE)
+    return COMPARE_WORK_OF_RANK
+        " If it evaluates for all: let each rank do its part, or do it less often.";
+  return say(f,
+             "Look at %swhat happens only in those steps: checkpoints, evaluation, logging, "
+             "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
+             "length, other jobs on the machine or network.%s%s",
+             look_first(f, line), about_compiling(f, line), about_gil(line));
 }
 
 static void add_long_steps_finding(struct findings *f, const struct deviations *of,
                                    struct arena *scratch) {
   const struct long_steps *longer = &of->longer;
   const struct results *r = f->r;
-  u32 skipped = count_skipped(f->a, longer, scratch);
-  struct step_line at;
-  line_of_long_steps(f, longer, scratch, &at);
-  const char *which = describe_long_steps(f, longer, of->worst, skipped, at.line != NULL, scratch);
-  double computes = share_in_which_all(f->a, device_computes_ms, longer, scratch);
-  double gets_input = share_in_which_all(f->a, host_gets_input_ms, longer, scratch);
-  bool of_work = !skipped && computes >= REASON_SHARE;
-  bool of_input = !skipped && !of_work && !at.line && gets_input >= REASON_SHARE;
-  struct more_kernels kernels = kernels_of_long_steps(f, longer, scratch);
-  const char *where = skipped ? "" : describe_excess(f, &at, computes, &kernels, gets_input);
-  u32 rank = at.rank != INDEX_NONE ? f->a->model->ranks[at.rank].rank : INDEX_NONE;
+  struct excess excess;
+  find_excess(f, longer, scratch, &excess);
+  bool of_work = excess.of_work;
+  u32 rank = excess.at.line ? excess.at.rank : excess.rank;
+  rank = rank != INDEX_NONE ? f->a->model->ranks[rank].rank : INDEX_NONE;
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
   if (r->path_steps_used == f->a->n_training && !of_work)
@@ -357,38 +275,15 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
       of_work ? (double)NAN : of->lost_ms / 1e3,
       say(f, "%u of %u steps%s take at least %s longer than the typical one%s", longer->n,
           f->a->n_training, r->n_other_work ? " of training" : "", percent(JITTER_TAIL).text,
-          skipped                   ? ": in most the optimizer was left out"
-          : of_work && kernels.more ? ": they hold more work"
-                                    : name_step_line(f, &at)),
+          name_excess(f, &excess)),
       say(f, "Median %s, 95th percentile %s, coefficient of variation %s. %s%s%s%s",
           duration_ms(of->median_ms).text, duration_ms(of->p95_ms).text,
           percent(of->variation).text,
           r->n_turns ? "What some steps hold in turn is taken away from them here. " : "",
           of->straggler ? "What some take longer for a rank that is late in them is not counted. "
                         : "",
-          which, where),
-      of_work && kernels.more
-          ? "See what they are given to compute: more micro-batches, passes or tokens, samples or "
-            "sequences of other lengths (bucket them by length, or pack them), prompts between "
-            "tokens."
-      : of_work
-          ? "See what they are given to compute: samples or sequences of other lengths (bucket "
-            "them by length, or pack them), prompts between tokens. If that is as usual, "
-            "compare the clocks of the devices then."
-      : of_input
-          ? "Look at what makes these batches slow to prepare: larger or damaged samples, the "
-            "storage, workers that begin anew with each epoch (persistent_workers). Batches that "
-            "are prepared further ahead (num_workers, prefetch_factor) bridge some of it."
-      : skipped
-          ? "A gradient scaler leaves the optimizer out where gradients overflow: if that is why, "
-            "print its scale, and train in bf16 or with a smaller scale. If the program adds up "
-            "gradients of more batches there, such steps are as they should be."
-          : say(f,
-                "Look at %swhat happens only in those steps: checkpoints, evaluation, logging, "
-                "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
-                "length, other jobs on the machine or network.%s%s",
-                look_first(f, at.line), about_compiling(f, at.line), about_gil(at.line)),
-      &rank, at.line && at.rank != INDEX_NONE);
+          describe_long_steps(f, longer, of->worst, &excess, scratch), describe_excess(f, &excess)),
+      excess_action(f, &excess), &rank, rank != INDEX_NONE);
 }
 
 /* The median of the training steps that hold the same in turn, for each of them. */
@@ -490,8 +385,7 @@ bool long_steps_are_of(struct findings *f, u32 rank, struct step_line *at, doubl
 }
 
 void rule_jitter(struct findings *f) {
-  for (u32 i = 0; i < f->r->n_other_work; i++)
-    add_other_work_finding(f, i);
+  add_other_work_findings(f);
   SCOPED_ARENA struct arena scratch = {0};
   struct deviations of;
   if (find_jitter(f, &scratch, &of))
