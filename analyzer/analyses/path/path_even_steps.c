@@ -79,8 +79,7 @@ static void list_gatherings(const struct sample_graph *g, u32 rank, struct gathe
     const struct node *node = &g->nodes[n];
     if (!is_gathering(g, n))
       continue;
-    i64 called = node->call == INDEX_NONE ? node->start : g->nodes[node->call].start;
-    of->at[of->n++] = (struct gathering){called, node->start, n, node->key};
+    of->at[of->n++] = (struct gathering){node_called_at(g, node), node->start, n, node->key};
   }
   SORT(of->at, of->n, by_call);
   for (u32 i = 1; i < of->n; i++)

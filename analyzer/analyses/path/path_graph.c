@@ -248,7 +248,7 @@ static u32 node_of_coming(const struct model *model, const struct sample_graph *
                           const struct collective *collective) {
   const struct node *node = &g->nodes[n];
   bool on_host = collective_is_message_of_host(model, collective);
-  return on_host && node->call != INDEX_NONE ? node->call : n;
+  return on_host && node_calling(node) != INDEX_NONE ? node->call : n;
 }
 
 ORDER_BY(by_collective_and_start, struct join_arrival, UP(collective) UP(start) UP(node))

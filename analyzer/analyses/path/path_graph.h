@@ -48,7 +48,8 @@ struct node {
     u32 arrival; /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
   };
   u32 call;      /* NODE_COLLECTIVE: node that called it, also where it began with a wait for it;
-                  * of a batch, its number in sample_graph.batches */
+                  * of a batch, its number in sample_graph.batches; of what was queued, a number
+                  * that grows in the order of launches, INDEX_NONE if that is not known */
   u32 rank;      /* index into model.ranks */
   u32 first_dep; /* its dependencies end where the next node begins */
   u8 kind;
@@ -67,6 +68,11 @@ struct node {
   };
 };
 _Static_assert(sizeof(struct node) == 48, "a graph has millions of them");
+
+/* The node that called a collective; INDEX_NONE. */
+static inline u32 node_calling(const struct node *node) {
+  return node->queued ? INDEX_NONE : node->call;
+}
 
 /* path_latency.c: ns from the end of a launch until its work begins, if nothing holds that up: the
  * median of some of nodes [from, to), 0 if there is none. And whether some time may be that. */
@@ -151,6 +157,11 @@ struct sample_graph {
   i64 begin, end;   /* earliest begin and latest end of the slices of all ranks */
   u32 last_rank;    /* whose slice ends last */
 };
+
+/* When a collective was called, as far as that is in the sample. */
+static inline i64 node_called_at(const struct sample_graph *g, const struct node *node) {
+  return node_calling(node) == INDEX_NONE ? node->start : g->nodes[node->call].start;
+}
 
 enum path_category {
   PATH_COMPUTE,

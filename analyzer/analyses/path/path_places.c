@@ -20,10 +20,6 @@
 /* The chance that a rank takes longer at any of its places where it does not. */
 #define DOUBT 0.01
 
-static i64 called_at(const struct sample_graph *g, const struct node *node) {
-  return node->call == INDEX_NONE ? node->start : g->nodes[node->call].start;
-}
-
 /* By what the steps of a rank's host are parted. */
 enum call { CALL_NONE, CALL_COLLECTIVE, CALL_SEND, CALL_RECEIVE };
 
@@ -78,7 +74,7 @@ static struct call_list list_calls(const struct peers *p, const struct sample_gr
     enum call call = call_of(p, node);
     of.messages |= call > CALL_COLLECTIVE;
     if (call == CALL_COLLECTIVE || (messages && call != CALL_NONE))
-      of.at[n++] = (struct call_at){called_at(g, node), call};
+      of.at[n++] = (struct call_at){node_called_at(g, node), call};
   }
   SORT(of.at, n, by_call_time);
   list_host_ends(g, rank, steps, of.ends);

@@ -72,9 +72,13 @@ static void list_launched(struct shown *s, u32 rank) {
   u32 n = 0;
   SCOPED struct launched *all =
       memory_array(size_sum(g->base[rank + 1] - g->base[rank], 1), sizeof(*all));
-  for (u32 i = g->base[rank]; i < g->base[rank + 1]; i++)
-    if (NODE_ON_DEVICE(g->nodes[i].kind) && g->nodes[i].launch != INDEX_NONE)
-      all[n++] = (struct launched){g->nodes[g->nodes[i].launch].start, i};
+  for (u32 i = g->base[rank]; i < g->base[rank + 1]; i++) {
+    const struct node *node = &g->nodes[i];
+    if (NODE_ON_DEVICE(node->kind) && node->launch != INDEX_NONE)
+      all[n++] = (struct launched){g->nodes[node->launch].start, i};
+    else if (node->queued && node->call != INDEX_NONE) /* before all others */
+      all[n++] = (struct launched){INT64_MIN + node->call, i};
+  }
   SORT(all, n, by_launch);
   for (u32 i = 0; i < n; i++)
     s->launched[g->base[rank] + i] = all[i].node;
@@ -126,7 +130,8 @@ static void learn(struct shown *s, u32 n) {
 /* Nothing that is recorded, or was inferred, held it up for so long. */
 static bool waits_without_reason(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
-  return node->start - MAX(latest_end(g, n), launched_at(g, node)) >= SHORTEST_WAIT;
+  i64 launched = node->launch == INDEX_NONE ? g->slices[node->rank].begin : launched_at(g, node);
+  return node->start - MAX(latest_end(g, n), launched) >= SHORTEST_WAIT;
 }
 
 static void doubt(struct shown *s, u32 n) {

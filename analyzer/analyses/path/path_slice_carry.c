@@ -81,7 +81,7 @@ static void check_slice(const struct analysis *a, struct slice *slice, u32 n, u3
   for (u32 i = 0; i < slice->n_nodes && good; i++) {
     struct node *node = &slice->nodes[i];
     node->rank = rank;
-    good = is_node(slice, node->launch) && is_node(slice, node->call) &&
+    good = is_node(slice, node->launch) && is_node(slice, node_calling(node)) &&
            node->first_dep >= before && node->first_dep <= slice->n_deps &&
            node->phase < HOST_KEYS &&
            (node->kind != NODE_COLLECTIVE || node->arrival < a->model->n_arrivals ||

@@ -32,6 +32,8 @@ static void link_launches(struct slice_builder *c, u32 n_spans) {
     node->launch = node->call = node_of_span(c, span->launch);
     node->queued = span->launch == INDEX_NONE ? lane_was_queued(&c->t->lanes[span->lane], span)
                                               : c->t->spans[span->launch].start < c->slice->begin;
+    if (node->queued)
+      node->call = span->launch;
   }
 }
 

@@ -550,6 +550,20 @@ class Training(Expecting):
                      {"syncs": False}, {"ranks": 2}, {"ranks": 24}):
             self.expect(job(slow=slow, **more), "DIST.STRAGGLER", as_fast(slow), [1])
 
+    def test_ranks_that_hide_each_other_where_hosts_are_steps_ahead(self):
+        """What was launched before the steps that are replayed has an order, too."""
+        slow = {0: 1.6, 1: 1.3, 2: 1.15}
+        j = job(ranks=8, syncs=False, slow=slow)
+        step, report = report_of(j)
+        all_alike = run(j, as_fast(slow))[1]
+        truth = {0: step - run(j, as_fast({0: 1.6}))[1], 1: run(j, as_fast({0: 1.6, 2: 1.15}))[1] - all_alike,
+                 2: run(j, as_fast({0: 1.6, 1: 1.3}))[1] - all_alike}
+        found = {one["ranks"][0]: one["saving_s"] * 1e6 / report["steps"]["training"]
+                 for one in report["findings"] if one["id"] == "DIST.STRAGGLER"}
+        self.assertEqual(sorted(found), [0, 1, 2])
+        for rank, saves in found.items():
+            self.assertAlmostEqual(saves / step, truth[rank] / step, delta=0.01, msg=(rank, truth))
+
     def test_a_slow_rank_where_layers_are_sharded(self):
         slow = {1: 1.2}
         for more in {}, {"syncs": False}:
