@@ -233,7 +233,7 @@ void rule_outside_phases(struct findings *f) {
     return;
   o.rank = common_outside(f, &o.ms);
   o.ms *= 1 - o.unmarked;
-  double measured = without_waits_for_gpu(f, o.ms);
+  double measured = without_waits_for_gpu(f, fmin(o.ms, f->step_ms - r->ov_exposed_ms));
   o.longest = longest_outside_ms(f, &o.alone) * (1 - o.unmarked);
   double saving = fmin(saving_beyond_stragglers(f, what_if_cure(f, WHAT_IF_OUTSIDE, -1), measured),
                        run_seconds(f, o.longest));
