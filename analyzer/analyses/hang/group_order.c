@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "analyses/hang/suspects.h"
-#include "base/quantity.h"
 #include "base/sorting.h"
 
 struct call_order {
@@ -153,9 +152,7 @@ static bool has_started(const struct call_index *index, u32 group, u32 rank) {
 void find_root_suspects(struct suspect_search *j) {
   u32 root = find_root(j);
   if (root == INDEX_NONE) {
-    j->check->cannot_tell = say(
-        j->index, "%s in calls that have not finished, but none of them differs from the others",
-        plural_is(j->check->pending_ranks, "rank").text);
+    j->check->cannot_tell = "none of the ranks that wait differs from the others";
     return;
   }
   u32 n, *members_in = graph_members_in(j->g, root, &n);

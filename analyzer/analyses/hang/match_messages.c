@@ -23,12 +23,23 @@ ORDER_BY(by_channel, struct side, UP(group) UP(from) UP(to) UP(recv) UP(order))
 
 typedef VECTOR(struct side) side_list;
 
-static void collect_sides(const struct call_index *index, side_list *all) {
+/* A message whose other side is not known has a channel of its own while it is pending. */
+static void collect_sides(const struct call_index *index, side_list *all, channel_list *out) {
   const struct flight_record *flight = index->flight;
   for (u32 i = 0; i < flight->n_calls; i++) {
     const struct flight_call *call = &flight->calls[i];
-    if (!call->message || call->peer == INDEX_NONE)
+    if (!call->message)
       continue;
+    if (call->peer == INDEX_NONE) {
+      struct channel alone = {.group = call->group,
+                              .from = call->sends ? call->rank : INDEX_NONE,
+                              .to = call->sends ? INDEX_NONE : call->rank,
+                              .send = call->sends ? i : INDEX_NONE,
+                              .recv = call->sends ? INDEX_NONE : i};
+      if (flight_call_is_pending(call))
+        VECTOR_PUSH(out, alone);
+      continue;
+    }
     struct side side = {.group = call->group,
                         .from = call->sends ? call->rank : call->peer,
                         .to = call->sends ? call->peer : call->rank,
@@ -131,7 +142,7 @@ static void match_channel(struct call_index *index, struct matching *matching,
 
 void messages_match(struct call_index *index, struct matching *matching, channel_list *out) {
   side_list all = {0};
-  collect_sides(index, &all);
+  collect_sides(index, &all, out);
   for (u32 i = 0; i < all.n;) {
     const struct side *sends = &all.at[i];
     u32 n = ROW_OF_EQUALS(sends, all.n - i, first, one,

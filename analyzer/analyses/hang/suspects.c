@@ -306,6 +306,12 @@ static void find_suspects(struct suspect_search *j) {
     j->check->cannot_tell = unrecorded_cannot_tell(j);
     return;
   }
+  if (ANY(j->g->blocked_calls.at, j->g->blocked_calls.n, one,
+          one->channel != INDEX_NONE && one->unknown)) {
+    j->check->cannot_tell =
+        "the record does not have the other side of some messages that have not finished";
+    return;
+  }
   find_root_suspects(j);
   j->check->victims -= suspects->n; /* that are in that call themselves */
 }

@@ -99,7 +99,7 @@ void matching_make(struct call_index *index, struct matching *matching);
 
 /* What goes from one rank to another in one group, as far as it is pending on either side. */
 struct channel {
-  u32 group, from, to;
+  u32 group, from, to;         /* INDEX_NONE: a side that is not known */
   u32 send, recv;              /* oldest pending call of each side; INDEX_NONE */
   bool send_alone, recv_alone; /* the other side has not made the matching call */
 };

@@ -96,8 +96,10 @@ static void connect_channel(struct wait_graph *g, const struct channel *channel,
                                  .members_in =
                                      (channel->send != INDEX_NONE) + (channel->recv != INDEX_NONE),
                                  .n_waits_for = channel->send_alone || channel->recv_alone};
+  bool known = channel->from != INDEX_NONE && channel->to != INDEX_NONE;
   blocked.absent = blocked.n_waits_for;
-  blocked.done = blocked.members_in == 1 && !blocked.n_waits_for;
+  blocked.done = known && blocked.members_in == 1 && !blocked.n_waits_for;
+  blocked.unknown = !known;
   VECTOR_PUSH(&g->blocked_calls, blocked);
   u32 node = g->ranks + g->blocked_calls.n - 1;
   if (channel->send != INDEX_NONE)
@@ -110,6 +112,41 @@ static void connect_channel(struct wait_graph *g, const struct channel *channel,
     add_edge(g, node, channel->from);
 }
 
+/* In groups of so many members at most: each such message waits for all others. */
+enum { MOST_SIDES = 64 };
+
+/* Whether messages in a group that have not finished go one way only: no two of them meet. */
+static bool go_one_way(const channel_list *channels, u32 group) {
+  bool sends = ANY(channels->at, channels->n, one, one->group == group && one->send != INDEX_NONE),
+       recvs = ANY(channels->at, channels->n, one, one->group == group && one->recv != INDEX_NONE);
+  return sends != recvs;
+}
+
+/* Whoever the other side of a message is, it is a member of the group. If all members wait, and
+ * none of them in a message that may be the other side, the message waits for one of those. */
+static void connect_unknown_sides(struct wait_graph *g, const channel_list *channels) {
+  const struct call_index *index = g->index;
+  bool *waits = arena_array(index->arena, g->ranks, sizeof(*waits));
+  FOR_EACH(g->edges.at, g->edges.n, edge)
+    if (edge->from < g->ranks)
+      waits[edge->from] = true;
+  for (u32 f = 0; f < g->blocked_calls.n; f++) {
+    struct blocked_call *blocked = &g->blocked_calls.at[f];
+    u32 first = index->first_place[blocked->group],
+        n = index->first_place[blocked->group + 1] - first;
+    if (blocked->channel == INDEX_NONE || !blocked->unknown || n > MOST_SIDES ||
+        !index->flight->groups[blocked->group].members_known ||
+        !ALL(&index->members[first], n, one, waits[one->rank]) ||
+        !go_one_way(channels, blocked->group))
+      continue;
+    for (u32 p = first; p < first + n; p++)
+      if (index->members[p].rank != index->flight->calls[blocked->call].rank)
+        add_edge(g, g->ranks + f, index->members[p].rank);
+    blocked->n_waits_for = n - 1;
+    blocked->unknown = 0;
+  }
+}
+
 ORDER_BY(by_from, struct wait_edge, UP(from) UP(to))
 
 static void connect(struct wait_graph *g, const channel_list *channels) {
@@ -119,6 +156,7 @@ static void connect(struct wait_graph *g, const channel_list *channels) {
     connect_collective(g, i);
   for (u32 i = 0; i < channels->n; i++)
     connect_channel(g, &channels->at[i], i);
+  connect_unknown_sides(g, channels);
   SORT(g->edges.at, g->edges.n, by_from);
   g->nodes = g->ranks + g->blocked_calls.n;
   g->first_edge = arena_array(g->index->arena, g->nodes, sizeof(u32));

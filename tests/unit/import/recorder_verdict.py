@@ -448,6 +448,38 @@ def sends_in_a_circle(folder):
     assert all(s["reason"] == "waits in a circle" for s in one["suspects"])
 
 
+def sides_not_known(folder, job):
+    """Nothing says to whom messages go, or from whom they come."""
+    dumps = job.dumps()
+    for dump in dumps.values():
+        for entry in dump["entries"]:
+            entry["profiling_name"] = entry["profiling_name"].split()[0]
+    jobs.write(dumps, folder)
+    return check(folder)
+
+
+@case
+def messages_of_which_the_other_side_is_not_known(folder):
+    """All ranks hang in a send, or in a receive: whoever the other side is, it waits itself. Where a rank is in no call, or
+    some send and others receive, who holds the job up cannot be told; but that is no healthy job."""
+    for name, ways, named in (("sends", ["send"] * 4, [0, 1, 2, 3]), ("receives", ["recv"] * 4, [0, 1, 2, 3]),
+                              ("one-receives", ["recv"] + ["all_reduce"] * 3, [0]),
+                              ("both", ["send", "recv", "send", "send"], []), ("one-is-free", ["send"] * 3, [])):
+        job = jobs.Job(4, ahead=1)
+        everyone = job.group("0", range(4))
+        job.all("all_reduce", everyone)
+        for r, way in enumerate(ways):
+            job.one(r, way, everyone, peer=(r + 2) % 4)
+        document = sides_not_known(folder / name, job)
+        one = document["collective_check"]
+        assert [suspect["rank"] for suspect in one["suspects"]] == named, (name, one)
+        assert one["verdict"].startswith("hang" if named else "cannot tell"), (name, one)
+        assert named or "other side" in one["cannot_tell"], (name, one)
+        assert document["findings"][0]["severity"] == "critical", (name, document["findings"])
+        if len(named) == 4:
+            assert all(suspect["reason"] == "waits in a circle" for suspect in one["suspects"]), (name, one)
+
+
 @case
 def a_message_without_its_mate(folder):
     for ahead in (1, 2):
