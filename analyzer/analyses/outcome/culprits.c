@@ -408,6 +408,15 @@ bool only_aborts(const struct outcome *o) {
              one->what != ENDING_OWN || o->a->model->ranks[one->rank].ending.signal == SIGABRT);
 }
 
+bool only_followed(const struct outcome *o, const struct ending *ending) {
+  bool unsaid = ending->what == ENDING_OWN || ending->what == ENDING_SILENT ||
+                ending->what == ENDING_OLDER || ending->what == ENDING_NONE;
+  return !unsaid || ending->pending || ending->said_lost ||
+         (ending->what != ENDING_OWN && is_victim(o, ending)) ||
+         ANY(o->endings, o->n, one,
+             o->culprit[one - o->endings] && waited_for(o->a->model, ending, one));
+}
+
 /* The first rank that stopped without a word, before all that ended for their own reasons, ended
  * the run; else these did. */
 u32 mark_culprits(struct outcome *o) {

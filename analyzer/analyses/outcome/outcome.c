@@ -87,6 +87,7 @@ static void fill_ending(const struct outcome *o, const struct ending *ending, bo
               : ending->what == ENDING_SILENT   ? END_PART_SILENT
               : ending->what == ENDING_OLDER    ? END_PART_OLDER
               : ending->what == ENDING_NONE     ? END_PART_NO_RECORD
+              : !only_followed(o, ending)       ? END_PART_OWN
                                                 : END_PART_FOLLOWED;
   if (!rank)
     return;
@@ -119,7 +120,8 @@ static void fill_run_end(struct outcome *o, struct run_end *end) {
     if (o->culprit[i])
       end->culprits[end->n_culprits++] = o->endings[i].global;
   }
-  end->followed = (double)(o->n - end->n_culprits);
+  end->followed =
+      NUMBER_OF(o->endings, o->n, one, !o->culprit[one - o->endings] && only_followed(o, one));
   end->calls = o->counts.words;
 }
 

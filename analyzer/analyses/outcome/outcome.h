@@ -41,6 +41,10 @@ bool only_aborts(const struct outcome *o);
 /* Marks those that ended the run; how many. */
 u32 mark_culprits(struct outcome *o);
 
+/* Whether a rank that is no culprit shows that it followed: it waited, lost a peer or was stopped.
+ */
+bool only_followed(const struct outcome *o, const struct ending *ending);
+
 /* NULL if there is none. */
 const struct ending *first_culprit(const struct outcome *o);
 

@@ -9,12 +9,18 @@
 #include "base/texts.h"
 #include "model/flight_record.h"
 
-/* Ranks that are culprits, or those that are not, at the beginning of a sentence; NULL if there is
- * none. */
-static char *list_names(const struct outcome *o, bool culprits) {
+/* " Ranks 0, 2 only followed. Of rank 3 it is not known whether it followed." */
+static char *words_of_others(const struct outcome *o) {
   u32 *ranks = arena_array(o->a->arena, o->n, sizeof(*ranks));
-  u32 n = LIST_WHERE(ranks, 0, o->n, i, o->culprit[i] == culprits, o->endings[i].global);
-  return n ? ranks_first_in(o->a->arena, ranks, n) : NULL;
+  u32 n = LIST_WHERE(ranks, 0, o->n, i, !o->culprit[i] && only_followed(o, &o->endings[i]),
+                     o->endings[i].global);
+  char *followed = n ? say(o->a, " %s only followed.", ranks_first_in(o->a->arena, ranks, n))
+                     : arena_text(o->a->arena, "");
+  n = LIST_WHERE(ranks, 0, o->n, i, !o->culprit[i] && !only_followed(o, &o->endings[i]),
+                 o->endings[i].global);
+  return n ? say(o->a, "%s Of %s it is not known whether %s followed.", followed,
+                 ranks_in(o->a->arena, ranks, n), n == 1 ? "it" : "they")
+           : followed;
 }
 
 char *words_of_last_call(const struct analysis *a, const struct ending *ending) {
@@ -36,32 +42,59 @@ static char *describe_place(const struct analysis *a, const struct rank_ending *
                    : step;
 }
 
+static const struct rank_ending *row_of(const struct run_end *end, const struct ending *ending) {
+  return FIND(end->ranks, end->n_ranks, one, one->rank == ending->global);
+}
+
+/* Why a culprit ended. A sample from before an exception is not where it was raised, and one from
+ * the end of the interpreter says nothing of why it fails. */
+static char *words_of_cause(const struct outcome *o, const struct run_end *end,
+                            const struct ending *culprit) {
+  const struct rank_ending *row = row_of(end, culprit);
+  bool left = culprit->what == ENDING_IN_ORDER || row->how != RANK_END_EXIT;
+  return row->last_seen && left && culprit->cause != END_EXCEPTION
+             ? say(o->a, "%s, %s at %s", culprit->why, row->ends_there ? "called" : "last seen",
+                   row->last_seen)
+             : arena_text(o->a->arena, culprit->why);
+}
+
+enum { CAUSES_TOLD = 3 };
+
+/* The same of all: of each with its rank, where they ended for different reasons. */
+static char *words_of_causes(const struct outcome *o, const struct run_end *end) {
+  const struct ending *first = first_culprit(o);
+  char *text = NULL;
+  u32 told = 0;
+  if (!ANY(o->endings, o->n, one, o->culprit[one - o->endings] && !same_text(one->why, first->why)))
+    return words_of_cause(o, end, first);
+  for (u32 i = 0; i < o->n && told < CAUSES_TOLD; i++) {
+    if (!o->culprit[i])
+      continue;
+    text = arena_list(o->a->arena, text, "; ", "rank %u: %s", o->endings[i].global,
+                      words_of_cause(o, end, &o->endings[i]));
+    told++;
+  }
+  return text;
+}
+
 char *words_of_end(const struct outcome *o, const struct run_end *end) {
   struct arena *arena = o->a->arena;
-  char *who = list_names(o, true), *others = list_names(o, false);
   const struct ending *first = first_culprit(o);
   if (!first)
     return NULL;
-  const struct rank_ending *row = FIND(end->ranks, end->n_ranks, one, one->rank == first->global);
-  char *where = describe_place(o->a, row);
-  char *when = isnan(end->ahead_s) || !others
+  char *who = ranks_first_in(arena, end->culprits, end->n_culprits);
+  char *where = describe_place(o->a, row_of(end, first));
+  char *when = isnan(end->ahead_s) || end->n_culprits == o->n
                    ? arena_text(arena, "")
                    : arena_printf(arena, ", %s before the next", duration_s(end->ahead_s).text);
   const char *host = find_lost_host(o);
   char *why = host ? arena_printf(arena, "all ranks of host %s fell silent", host)
-                   : arena_text(arena, first->why);
-  /* a sample from before an exception is not where it was raised, and one from the end of the
-   * interpreter says nothing of why it fails */
-  bool left = first->what == ENDING_IN_ORDER || row->how != RANK_END_EXIT;
-  if (!host && row->last_seen && left && first->cause != END_EXCEPTION)
-    why = arena_printf(arena, "%s, %s at %s", why, row->ends_there ? "called" : "last seen",
-                       row->last_seen);
+                   : words_of_causes(o, end);
   const char *how = was_paused(first)       ? " held up the job"
                     : end->held_up          ? " held up the job until it was stopped"
                     : ended_first(o, first) ? " ended first"
                                             : " ended the run";
-  return arena_printf(arena, "%s%s%s%s: %s.%s", who, how, where, when, why,
-                      others ? arena_printf(arena, " %s only followed.", others) : "");
+  return arena_printf(arena, "%s%s%s%s: %s.%s", who, how, where, when, why, words_of_others(o));
 }
 
 char *words_of_unknown_end(const struct outcome *o) {

@@ -510,6 +510,35 @@ static void each_rank_without_a_record_is_there(void **state) {
 }
 
 /* As children that Python forks end, and some programs on purpose. */
+/* Rank 0 waits for rank 1 and loses it. Rank 2 ends then too: it raises something else, its trace
+ * stops, or it exits; and it has waited for nobody. */
+static void whoever_ends_beside_a_culprit_is_told_with_its_own_reason(void **state) {
+  static const char *const says[] = {
+      "rank 1: ValueError: no label (exit status 1); rank 2: KeyError: 'b' (exit status 1). Rank 0 "
+      "only followed.",
+      "ValueError: no label (exit status 1). Rank 0 only followed. Of rank 2 it is not known "
+      "whether "
+      "it followed.",
+      "Rank 0 only followed. Of rank 2 it is not known whether it followed."};
+  for (u32 way = 0; way < LENGTH_OF(says); way++) {
+    struct job job = new_job(state, 3, 305 * MS);
+    call(&job, 0, SMALL)->dur = ~0ull;
+    wrote(&job, 0, reset, 330 * MS);
+    exited(&job, 0, 1, 340 * MS);
+    if (way < 2) {
+      wrote(&job, 1, "ValueError: no label", 300 * MS);
+      exited(&job, 1, 1, 310 * MS);
+    } else {
+      lived_until(&job, 1, 100 * MS);
+    }
+    if (way == 0)
+      wrote(&job, 2, "KeyError: 'b'", 302 * MS);
+    if (way != 1)
+      exited(&job, 2, way ? 3 : 1, 312 * MS);
+    expect(&job, &(struct expected){.culprit = 1, .says = says[way], .n = way ? 1 : 2});
+  }
+}
+
 static void who_leaves_by_exit_at_once_ended(void **state) {
   struct job job = new_job(state, 2, 20 * MS);
   for (u32 r = 0; r < 2; r++) {
@@ -530,6 +559,7 @@ static void who_leaves_by_exit_at_once_ended(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_FOLDER(who_leaves_by_exit_at_once_ended),
+      WITH_FOLDER(whoever_ends_beside_a_culprit_is_told_with_its_own_reason),
       WITH_FOLDER(each_rank_without_a_record_is_there),
       WITH_FOLDER(who_is_killed_after_it_lost_a_peer_is_no_culprit),
       WITH_FOLDER(who_outlives_the_loss_is_no_culprit),
