@@ -81,18 +81,17 @@ struct more_kernels find_more_kernels(const struct analysis *a, const bool *them
   return least;
 }
 
-u32 rank_of_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
-                         struct more_kernels *found) {
+u32 ranks_of_more_kernels(const struct analysis *a, const bool *them, double longer_ms, u32 *ranks,
+                          struct more_kernels *found) {
   SCOPED double *values = memory_array(size_sum(a->n_steps, 1), sizeof(*values));
-  u32 rank = INDEX_NONE;
+  u32 n = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     struct more_kernels one = more_of_rank(a, them, longer_ms, i, true, values);
-    if (one.more && rank != INDEX_NONE)
-      return INDEX_NONE;
-    if (one.more) {
-      rank = i;
+    if (!one.more)
+      continue;
+    if (n == 0 || one.in_them > found->in_them)
       *found = one;
-    }
+    ranks[n++] = a->model->ranks[i].rank;
   }
-  return rank;
+  return n;
 }

@@ -17,7 +17,8 @@ struct more_kernels {
 struct more_kernels find_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
                                       u32 rank);
 
-/* The one rank (by index) whose device runs more kernels in these steps or in those before: its
- * peers wait for it in the next. INDEX_NONE if there is none, or several. */
-u32 rank_of_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
-                         struct more_kernels *found);
+/* The ranks (their global numbers, into `ranks`) whose devices run more kernels in these steps or
+ * in those before, so that their peers wait for them in the next; how many, and what of the one
+ * that runs most. */
+u32 ranks_of_more_kernels(const struct analysis *a, const bool *them, double longer_ms, u32 *ranks,
+                          struct more_kernels *found);

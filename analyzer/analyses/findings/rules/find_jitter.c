@@ -12,6 +12,7 @@
 #include "analyses/steps/step_kernels.h"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
+#include "base/rank_list.h"
 #include "base/statistics.h"
 
 /* Lengths of training steps, less what they take longer for what they hold in turn, or for a
@@ -64,8 +65,8 @@ static bool have_more_calls(const struct analysis *a, const struct long_steps *l
 struct excess {
   struct step_line at;         /* what they run that the others do not */
   double computes, gets_input; /* shares of it in which all devices compute, all wait for input */
-  struct more_kernels kernels; /* of all devices, else of that of `rank` */
-  u32 rank;                    /* index of the one that runs more kernels; INDEX_NONE */
+  struct more_kernels kernels; /* of all devices, else of those of `ranks` */
+  u32 *ranks, n_ranks;         /* that run more kernels, or the one that is at the line */
   u32 skipped;                 /* so many hold the backward passes of several steps */
   bool of_work, of_input;
 };
@@ -85,7 +86,7 @@ static const char *describe_long_steps(struct findings *f, const struct long_ste
   const struct recurrence_wanted wanted = {OTHER_WORK_PERIOD, UINT32_MAX, 0,
                                            OTHER_WORK_SIGNIFICANCE};
   bool recur = other_find_recurrence(longer, &wanted, &r);
-  bool shown = excess->at.line || excess->rank != INDEX_NONE || excess->of_input ||
+  bool shown = excess->at.line || excess->n_ranks || excess->of_input ||
                (excess->of_work && excess->kernels.more);
   const char *how = excess->skipped
                         ? say(f,
@@ -176,14 +177,16 @@ static void find_excess(struct findings *f, const struct long_steps *longer, str
   *out = (struct excess){.computes = share_in_which_all(a, device_computes_ms, longer, scratch),
                          .gets_input = share_in_which_all(a, host_gets_input_ms, longer, scratch),
                          .kernels = find_more_kernels(a, is_long, ms, INDEX_NONE),
-                         .rank = INDEX_NONE,
+                         .ranks = arena_array(scratch, a->model->n_ranks, sizeof(u32)),
                          .skipped = count_skipped(a, longer, scratch)};
   line_of_long_steps(f, longer, scratch, &out->at);
   out->of_work = !out->skipped && out->computes >= REASON_SHARE;
   bool open = !out->skipped && !out->of_work && !out->at.line;
   out->of_input = open && out->gets_input >= REASON_SHARE;
   if (open && !out->of_input)
-    out->rank = rank_of_more_kernels(a, is_long, ms, &out->kernels);
+    out->n_ranks = ranks_of_more_kernels(a, is_long, ms, out->ranks, &out->kernels);
+  if (out->at.line && out->at.rank != INDEX_NONE)
+    out->ranks[out->n_ranks++] = a->model->ranks[out->at.rank].rank;
 }
 
 static const char *describe_excess(struct findings *f, const struct excess *excess) {
@@ -211,19 +214,23 @@ static const char *describe_excess(struct findings *f, const struct excess *exce
   if (excess->of_input)
     return say(f, " In %s of that time they wait for their input.",
                percent(excess->gets_input).text);
-  if (excess->rank != INDEX_NONE)
+  if (excess->n_ranks && !excess->at.line)
     return say(f,
-               " The device of rank %u runs %.0f kernels in such a step or in the one before, in "
-               "others %.0f: the others wait for that.",
-               f->a->model->ranks[excess->rank].rank, kernels->in_them, kernels->usual);
+               " %s of %s %s %.0f kernels in such a step or in the one before, in others %.0f: the "
+               "others wait for that.",
+               excess->n_ranks == 1 ? "The device" : "The devices",
+               ranks_in(f->a->arena, excess->ranks, excess->n_ranks),
+               excess->n_ranks == 1 ? "runs" : "run", kernels->in_them, kernels->usual);
   return describe_step_line(f, &excess->at);
 }
 
 static const char *name_excess(struct findings *f, const struct excess *excess) {
   return excess->skipped                           ? ": in most the optimizer was left out"
          : excess->of_work && excess->kernels.more ? ": they hold more work"
-         : excess->rank != INDEX_NONE
-             ? say(f, ": rank %u has more work then", f->a->model->ranks[excess->rank].rank)
+         : excess->n_ranks && !excess->at.line
+             ? say(f, ": %s %s more work then",
+                   ranks_in(f->a->arena, excess->ranks, excess->n_ranks),
+                   excess->n_ranks == 1 ? "has" : "have")
              : name_step_line(f, &excess->at);
 }
 
@@ -245,8 +252,8 @@ static const char *excess_action(struct findings *f, const struct excess *excess
     return "A gradient scaler leaves the optimizer out where gradients overflow: if that is why, "
            "print its scale, and train in bf16 or with a smaller scale. If the program adds up "
            "gradients of more batches there, such steps are as they should be.";
-  if (excess->rank != INDEX_NONE)
-    return COMPARE_WORK_OF_RANK
+  if (excess->n_ranks && !line)
+    return COMPARE_THEIR_WORK
         " If it evaluates for all: let each rank do its part, or do it less often.";
   return say(f,
              "Look at %swhat happens only in those steps: checkpoints, evaluation, logging, "
@@ -262,8 +269,6 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
   struct excess excess;
   find_excess(f, longer, scratch, &excess);
   bool of_work = excess.of_work;
-  u32 rank = excess.at.line ? excess.at.rank : excess.rank;
-  rank = rank != INDEX_NONE ? f->a->model->ranks[rank].rank : INDEX_NONE;
   /* The replay has some of the steps; what they lost is known of all. */
   static const struct cure_change long_steps = {.kind = CHANGE_LONG_STEPS};
   if (r->path_steps_used == f->a->n_training && !of_work)
@@ -283,7 +288,7 @@ static void add_long_steps_finding(struct findings *f, const struct deviations *
           of->straggler ? "What some take longer for a rank that is late in them is not counted. "
                         : "",
           describe_long_steps(f, longer, of->worst, &excess, scratch), describe_excess(f, &excess)),
-      excess_action(f, &excess), &rank, rank != INDEX_NONE);
+      excess_action(f, &excess), excess.ranks, excess.n_ranks);
 }
 
 /* The median of the training steps that hold the same in turn, for each of them. */

@@ -12,8 +12,7 @@
 /* NULL: nothing tells. */
 static const char *what_work_may_be(const struct other_work *work) {
   if (!isnan(work->kernels) && work->rank != INDEX_NONE)
-    return "Compare what that rank is given to compute in these steps with what its peers are: "
-           "samples, their lengths, a branch that only it takes.";
+    return COMPARE_THEIR_WORK;
   if (!isnan(work->kernels))
     return "See what the program computes only in these steps: if it is validation, do it less "
            "often, on fewer batches, or in a separate job that reads checkpoints.";

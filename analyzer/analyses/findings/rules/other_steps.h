@@ -18,6 +18,6 @@ const char *describe_step_line(struct findings *f, const struct step_line *at);
  * are at that line. */
 const char *name_step_line(struct findings *f, const struct step_line *at);
 
-#define COMPARE_WORK_OF_RANK                                                                       \
-  "Compare what that rank is given to compute in these steps with what its peers are: samples, "   \
-  "their lengths, a branch that only it takes."
+#define COMPARE_THEIR_WORK                                                                         \
+  "Compare what is computed there in these steps with what the peers compute: samples, their "     \
+  "lengths, a branch that only some take."
