@@ -253,8 +253,9 @@ static const char *excess_action(struct findings *f, const struct excess *excess
            "print its scale, and train in bf16 or with a smaller scale. If the program adds up "
            "gradients of more batches there, such steps are as they should be.";
   if (excess->n_ranks && !line)
-    return COMPARE_THEIR_WORK
-        " If it evaluates for all: let each rank do its part, or do it less often.";
+    return say(f,
+               "%s If that is evaluation for all: let each rank do its part, or do it less often.",
+               compare_work(f, excess->n_ranks));
   return say(f,
              "Look at %swhat happens only in those steps: checkpoints, evaluation, logging, "
              "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "

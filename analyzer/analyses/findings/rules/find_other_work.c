@@ -9,10 +9,19 @@
 #include "analyses/steps/other_work.h"
 #include "base/quantity.h"
 
+const char *compare_work(struct findings *f, u32 n_ranks) {
+  bool one = n_ranks == 1;
+  return say(f,
+             "Compare what %s given to compute in these steps with what %s peers are: samples, "
+             "their lengths, a branch that only %s.",
+             one ? "that rank is" : "these ranks are", one ? "its" : "their",
+             one ? "it takes" : "they take");
+}
+
 /* NULL: nothing tells. */
-static const char *what_work_may_be(const struct other_work *work) {
+static const char *what_work_may_be(struct findings *f, const struct other_work *work) {
   if (!isnan(work->kernels) && work->rank != INDEX_NONE)
-    return COMPARE_THEIR_WORK;
+    return compare_work(f, 1);
   if (!isnan(work->kernels))
     return "See what the program computes only in these steps: if it is validation, do it less "
            "often, on fewer batches, or in a separate job that reads checkpoints.";
@@ -33,7 +42,7 @@ static const char *what_work_may_be(const struct other_work *work) {
 
 static const char *other_work_action(struct findings *f, const struct other_work *work,
                                      const struct step_line *at) {
-  const char *may_be = what_work_may_be(work);
+  const char *may_be = what_work_may_be(f, work);
   if (at->line && at->line->beside)
     return say(f, "Look at what another thread does at %s: training waits for it at %s.%s",
                at->line->beside, at->line->place, about_gil(at->line));

@@ -18,6 +18,5 @@ const char *describe_step_line(struct findings *f, const struct step_line *at);
  * are at that line. */
 const char *name_step_line(struct findings *f, const struct step_line *at);
 
-#define COMPARE_THEIR_WORK                                                                         \
-  "Compare what is computed there in these steps with what the peers compute: samples, their "     \
-  "lengths, a branch that only some take."
+/* What to do where so many ranks have more to compute in such steps than the others. */
+const char *compare_work(struct findings *f, u32 n_ranks);
