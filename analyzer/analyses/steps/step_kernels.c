@@ -43,21 +43,21 @@ void step_kernels_carry(struct analysis *a, u32 rank, struct carrier *c) {
   }
 }
 
-/* `before`: or in the step before each, where those are more. */
-static double median_of_steps(const struct analysis *a, const bool *them, bool in, u32 rank,
-                              bool before, double *values) {
-  const float *kernels = &a->kernels_in[(size_t)rank * a->n_steps];
+/* `before`: or in the step before each, where that is more. */
+static double median_of_steps(const struct analysis *a, const float *of_steps, const bool *them,
+                              bool in, bool before, double *values) {
   u32 n = LIST_WHERE(values, 0, a->n_steps, i,
-                     !isnan(kernels[i]) && them[a->first_step + i] == in &&
+                     !isnan(of_steps[i]) && them[a->first_step + i] == in &&
                          (in || analysis_is_training(a, a->first_step + i)),
-                     before && i && kernels[i - 1] > kernels[i] ? kernels[i - 1] : kernels[i]);
+                     before && i && of_steps[i - 1] > of_steps[i] ? of_steps[i - 1] : of_steps[i]);
   return median_of(values, n);
 }
 
 static struct more_kernels more_of_rank(const struct analysis *a, const bool *them,
                                         double longer_ms, u32 rank, bool before, double *values) {
-  double in_them = median_of_steps(a, them, true, rank, before, values),
-         usual = median_of_steps(a, them, false, rank, before, values);
+  const float *kernels = &a->kernels_in[(size_t)rank * a->n_steps];
+  double in_them = median_of_steps(a, kernels, them, true, before, values),
+         usual = median_of_steps(a, kernels, them, false, before, values);
   if (isnan(in_them) || !(usual > 0))
     return (struct more_kernels){NAN, NAN, false};
   const float *compute_ms = &a->compute_ms[(size_t)rank * a->n_steps];
@@ -81,16 +81,20 @@ struct more_kernels find_more_kernels(const struct analysis *a, const bool *them
   return least;
 }
 
-u32 ranks_of_more_kernels(const struct analysis *a, const bool *them, double longer_ms, u32 *ranks,
-                          struct more_kernels *found) {
+u32 ranks_that_compute_longer(const struct analysis *a, const bool *them, double longer_ms,
+                              u32 *ranks, struct longer_compute *found) {
   SCOPED double *values = memory_array(size_sum(a->n_steps, 1), sizeof(*values));
   u32 n = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
-    struct more_kernels one = more_of_rank(a, them, longer_ms, i, true, values);
-    if (!one.more)
+    const float *compute_ms = &a->compute_ms[(size_t)i * a->n_steps];
+    double in_them = a->ranks[i].on_gpu ? median_of_steps(a, compute_ms, them, true, true, values)
+                                        : (double)NAN,
+           usual = median_of_steps(a, compute_ms, them, false, true, values);
+    if (!(in_them - usual >= REASON_SHARE * longer_ms))
       continue;
-    if (n == 0 || one.in_them > found->in_them)
-      *found = one;
+    if (n == 0 || in_them > found->in_them_ms)
+      *found = (struct longer_compute){in_them, usual,
+                                       more_of_rank(a, them, longer_ms, i, true, values)};
     ranks[n++] = a->model->ranks[i].rank;
   }
   return n;

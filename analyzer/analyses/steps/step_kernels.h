@@ -17,8 +17,13 @@ struct more_kernels {
 struct more_kernels find_more_kernels(const struct analysis *a, const bool *them, double longer_ms,
                                       u32 rank);
 
-/* The ranks (their global numbers, into `ranks`) whose devices run more kernels in these steps or
- * in those before, so that their peers wait for them in the next; how many, and what of the one
- * that runs most. */
-u32 ranks_of_more_kernels(const struct analysis *a, const bool *them, double longer_ms, u32 *ranks,
-                          struct more_kernels *found);
+struct longer_compute {
+  double in_them_ms, usual_ms; /* of the rank that computes longest, medians of steps */
+  struct more_kernels kernels; /* of that rank */
+};
+
+/* The ranks (their global numbers, into `ranks`) whose devices compute longer in these steps or in
+ * those before, so that their peers wait for them, by half of what the steps take longer; how many.
+ */
+u32 ranks_that_compute_longer(const struct analysis *a, const bool *them, double longer_ms,
+                              u32 *ranks, struct longer_compute *found);

@@ -65,9 +65,10 @@ static bool have_more_calls(const struct analysis *a, const struct long_steps *l
 struct excess {
   struct step_line at;         /* what they run that the others do not */
   double computes, gets_input; /* shares of it in which all devices compute, all wait for input */
-  struct more_kernels kernels; /* of all devices, else of those of `ranks` */
-  u32 *ranks, n_ranks;         /* that run more kernels, or the one that is at the line */
-  u32 skipped;                 /* so many hold the backward passes of several steps */
+  struct more_kernels kernels; /* of all devices */
+  struct longer_compute of_ranks;
+  u32 *ranks, n_ranks; /* that compute longer, or the one that is at the line */
+  u32 skipped;         /* so many hold the backward passes of several steps */
   bool of_work, of_input;
 };
 
@@ -184,9 +185,30 @@ static void find_excess(struct findings *f, const struct long_steps *longer, str
   bool open = !out->skipped && !out->of_work && !out->at.line;
   out->of_input = open && out->gets_input >= REASON_SHARE;
   if (open && !out->of_input)
-    out->n_ranks = ranks_of_more_kernels(a, is_long, ms, out->ranks, &out->kernels);
+    out->n_ranks = ranks_that_compute_longer(a, is_long, ms, out->ranks, &out->of_ranks);
+  if (2 * out->n_ranks > a->model->n_ranks) { /* the steps do, and not some ranks */
+    out->of_work = true;
+    out->n_ranks = 0;
+  }
   if (out->at.line && out->at.rank != INDEX_NONE)
     out->ranks[out->n_ranks++] = a->model->ranks[out->at.rank].rank;
+}
+
+/* " The device of rank 2 computes 12.3 ms in such a step or in the one before, in others 7.90 ms:
+ * the others wait for that. It runs 25 kernels then, in others 13." */
+static const char *describe_of_ranks(struct findings *f, const struct excess *excess) {
+  const struct longer_compute *of = &excess->of_ranks;
+  bool one = excess->n_ranks == 1;
+  return say(f,
+             " %s of %s %s %s in such a step or in the one before, in others %s: the others "
+             "wait for that.%s",
+             one ? "The device" : "The devices",
+             ranks_in(f->a->arena, excess->ranks, excess->n_ranks), one ? "computes" : "compute",
+             duration_ms(of->in_them_ms).text, duration_ms(of->usual_ms).text,
+             !of->kernels.more
+                 ? ""
+                 : say(f, " %s %.0f kernels then, in others %.0f.", one ? "It runs" : "They run",
+                       of->kernels.in_them, of->kernels.usual));
 }
 
 static const char *describe_excess(struct findings *f, const struct excess *excess) {
@@ -215,12 +237,7 @@ static const char *describe_excess(struct findings *f, const struct excess *exce
     return say(f, " In %s of that time they wait for their input.",
                percent(excess->gets_input).text);
   if (excess->n_ranks && !excess->at.line)
-    return say(f,
-               " %s of %s %s %.0f kernels in such a step or in the one before, in others %.0f: the "
-               "others wait for that.",
-               excess->n_ranks == 1 ? "The device" : "The devices",
-               ranks_in(f->a->arena, excess->ranks, excess->n_ranks),
-               excess->n_ranks == 1 ? "runs" : "run", kernels->in_them, kernels->usual);
+    return describe_of_ranks(f, excess);
   return describe_step_line(f, &excess->at);
 }
 
@@ -228,9 +245,11 @@ static const char *name_excess(struct findings *f, const struct excess *excess) 
   return excess->skipped                           ? ": in most the optimizer was left out"
          : excess->of_work && excess->kernels.more ? ": they hold more work"
          : excess->n_ranks && !excess->at.line
-             ? say(f, ": %s %s more work then",
-                   ranks_in(f->a->arena, excess->ranks, excess->n_ranks),
-                   excess->n_ranks == 1 ? "has" : "have")
+             ? say(f, ": %s %s%s then", ranks_in(f->a->arena, excess->ranks, excess->n_ranks),
+                   excess->of_ranks.kernels.more ? excess->n_ranks == 1 ? "has" : "have"
+                   : excess->n_ranks == 1        ? "computes longer"
+                                                 : "compute longer",
+                   excess->of_ranks.kernels.more ? " more work" : "")
              : name_step_line(f, &excess->at);
 }
 
