@@ -165,18 +165,14 @@ static void meet(struct node *node) {
   self.place = hash_text(hash_text(HASH_SEED, self.host), place);
   node->members = arena_array(&node->arena, (size_t)node->mpi.size, sizeof(self));
   mpi_share(&self, node->members, sizeof(self));
-  node->reduces = true;
-  FOR_EACH(node->members, node->mpi.rank, member)
-    node->reduces &= member->place != self.place;
+  node->reduces = ALL(node->members, (u32)node->mpi.rank, member, member->place != self.place);
 }
 
 /* A node whose process came to nothing. Another process of the same place stands for it. */
 static bool left_nothing(const struct node *node, int member) {
-  for (int i = 0; i < node->mpi.size; i++)
-    if (node->members[i].place == node->members[member].place &&
-        (i < member || node->members[i].bytes))
-      return false;
-  return true;
+  return !ANY_NUMBER(0, node->mpi.size, i,
+                     node->members[i].place == node->members[member].place &&
+                         (i < (u32)member || node->members[i].bytes));
 }
 
 static int write_result(struct node *node, const bool *nothing) {

@@ -141,10 +141,8 @@ static void move(struct top_page *page, struct live_view *view, long by) {
   u32 *order = top_order(view, page->shown);
   if (view->n_ranks == 0)
     return;
-  long at = by > 0 ? -1 : 0;
-  for (u32 i = 0; i < view->n_ranks; i++)
-    if (view->ranks[order[i]].rank == page->chosen)
-      at = (long)i;
+  u32 now = top_place_of_chosen(page, view, order);
+  long at = now != INDEX_NONE ? (long)now : by > 0 ? -1 : 0;
   at = CLAMP(at + by, 0, (long)view->n_ranks - 1);
   page->chosen = view->ranks[order[at]].rank;
 }

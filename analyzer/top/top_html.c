@@ -5,6 +5,7 @@
 
 #include "base/checked_memory.h"
 #include "base/now.h"
+#include "report/text/meter.h"
 #include "top/top_options.h"
 
 enum { COLUMNS_OF_TEXT = 160, MOST_ALERTS = 50, MOST_ROWS = 2000, SVG_HEIGHT = 60 };
@@ -28,9 +29,7 @@ static void put_steps(const struct live_view *view, FILE *out) {
   const struct live_steps *steps = view->reference ? &view->reference->steps : NULL;
   if (!steps || !steps->n)
     return;
-  double usual = view->step_s, longest = 0;
-  FOR_EACH(steps->lengths, steps->n, one)
-    longest = fmax(longest, *one);
+  double usual = view->step_s, longest = range_of(steps->lengths, 0, steps->n).most;
   fprintf(out,
           "<section><h2>Steps</h2>\n<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
           "role=\"img\" aria-label=\"length of the last %s\">",

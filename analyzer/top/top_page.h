@@ -52,6 +52,10 @@ enum top_sort top_sort_for(const struct live_view *view, enum top_sort sort, u32
 /* The ranks in the order of the page, as indices. In the view's arena. */
 u32 *top_order(struct live_view *view, enum top_sort sort);
 
+/* Where the chosen rank is in it; INDEX_NONE: there is none. */
+u32 top_place_of_chosen(const struct top_page *page, const struct live_view *view,
+                        const u32 *order);
+
 /* Writes the page. `view` is NULL while there is none. */
 void top_page_write(struct top_page *page, struct live_view *view, FILE *out);
 

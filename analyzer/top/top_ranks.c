@@ -263,18 +263,23 @@ static void put_headings(const bool shown[COLUMNS], enum top_sort sort, struct p
   pen_newline(pen);
 }
 
+u32 top_place_of_chosen(const struct top_page *page, const struct live_view *view,
+                        const u32 *order) {
+  return INDEX_OF(order, view->n_ranks, one,
+                  view->ranks[*one].rank == page->chosen && page->chosen != TSCOPE_UNKNOWN_RANK);
+}
+
 /* Scrolls so that the marked rank is shown. */
 static void scroll(struct top_page *page, const struct live_view *view, const u32 *order,
                    unsigned rows) {
   if (page->first + rows > view->n_ranks)
     page->first = view->n_ranks > rows ? view->n_ranks - rows : 0;
-  for (u32 i = 0; i < view->n_ranks && page->chosen != TSCOPE_UNKNOWN_RANK; i++) {
-    if (view->ranks[order[i]].rank != page->chosen)
-      continue;
-    page->first = MIN(i, page->first);
-    if (i >= page->first + rows)
-      page->first = i - rows + 1;
-  }
+  u32 at = top_place_of_chosen(page, view, order);
+  if (at == INDEX_NONE)
+    return;
+  page->first = MIN(at, page->first);
+  if (at >= page->first + rows)
+    page->first = at - rows + 1;
 }
 
 void top_ranks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines) {

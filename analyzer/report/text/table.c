@@ -113,10 +113,7 @@ static struct quantity cell(enum column_kind kind, double value, const struct ti
 
 static bool any_text(const struct table *table, const void *rows, unsigned n,
                      const struct column *column) {
-  for (unsigned i = 0; i < n; i++)
-    if (*text(table, rows, i, column))
-      return true;
-  return false;
+  return ANY_NUMBER(0, n, i, *text(table, rows, i, column));
 }
 
 static void fill_cells(const struct pen *pen, const struct table *table, const void *rows,
