@@ -122,7 +122,7 @@ static struct last_calls list_calls(const struct model *model, struct arena *are
   struct last_calls calls = {.newest = arena_array(arena, model->n_comms, sizeof(u32)),
                              .before = arena_array(arena, model->n_collectives, sizeof(u32)),
                              .waited = arena_array(arena, model->n_arrivals, sizeof(i64))};
-  memset(calls.newest, 0xff, model->n_comms * sizeof(u32));
+  FILL(calls.newest, model->n_comms, INDEX_NONE);
   for (u32 i = 0; i < model->n_collectives; i++) {
     calls.before[i] = calls.newest[model->collectives[i].comm];
     calls.newest[model->collectives[i].comm] = i;

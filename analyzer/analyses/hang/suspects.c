@@ -38,7 +38,7 @@ static bool has_more_members(const struct suspect_search *j, u32 blocked, u32 th
 static u32 *find_waiting_calls(const struct suspect_search *j) {
   const struct wait_graph *g = j->g;
   u32 *waiting = arena_array(j->index->arena, g->ranks, sizeof(u32));
-  memset(waiting, 0xff, g->ranks * sizeof(u32));
+  FILL(waiting, g->ranks, INDEX_NONE);
   FOR_EACH(g->edges.at, g->edges.n, edge) {
     u32 from = edge->from, to = edge->to;
     if (from < g->ranks)

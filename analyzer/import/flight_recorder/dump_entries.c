@@ -210,7 +210,7 @@ ORDER_BY(by_order, struct flight_call, UP(order))
  * the recorder does not follow them one by one. */
 static void mark_coalesced(struct flight_call *calls, u32 n, u32 n_groups) {
   SCOPED u32 *closing = memory_array(size_sum(n_groups, 1), sizeof(*closing));
-  memset(closing, 0xff, n_groups * sizeof(*closing));
+  FILL(closing, n_groups, INDEX_NONE);
   for (u32 i = n; i-- > 0;) {
     u32 *open = &closing[calls[i].group];
     const struct flight_call *close = *open == INDEX_NONE ? NULL : &calls[*open];
