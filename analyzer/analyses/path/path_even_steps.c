@@ -124,9 +124,7 @@ static void put_into_rows(struct spread *s, u32 rank, const struct gatherings *o
 /* False if the ranks do not all call the same. */
 static bool find_rows_by_collectives(struct spread *s) {
   const struct sample_graph *g = s->g;
-  u32 most = 1; /* nodes of a rank */
-  for (u32 rank = 0; rank < g->n_ranks; rank++)
-    most = MAX(g->base[rank + 1] - g->base[rank], most);
+  u32 most = MOST_OF(u32, g->base, g->n_ranks, first, first[1] - *first); /* nodes of a rank */
   SCOPED struct gatherings first = {memory_array(most, sizeof(*first.at)), 0};
   SCOPED struct gatherings of = {memory_array(most, sizeof(*of.at)), 0};
   SCOPED bool *awaited = memory_zeroed(most, sizeof(*awaited));

@@ -30,9 +30,7 @@ static void unite(const struct run *run, u32 rank, bool compute, struct interval
 
 i64 run_exposed_time(const struct run *run) {
   const struct sample_graph *g = run->r->g;
-  u32 most = 0;
-  for (u32 rank = 0; rank < g->n_ranks; rank++)
-    most = MAX(g->base[rank + 1] - g->base[rank], most);
+  u32 most = MOST_OF(u32, g->base, g->n_ranks, first, first[1] - *first);
   SCOPED struct interval *scratch = memory_array(size_sum(most, 1), sizeof(*scratch));
   SCOPED struct intervals compute = {memory_array(size_sum(most, 1), sizeof(*compute.at)), 0};
   SCOPED struct intervals comm = {memory_array(size_sum(most, 1), sizeof(*comm.at)), 0};
