@@ -465,7 +465,7 @@ def messages_of_which_the_other_side_is_not_known(folder):
     for name, ways, named in (("sends", ["send"] * 4, [0, 1, 2, 3]), ("receives", ["recv"] * 4, [0, 1, 2, 3]),
                               ("one-receives", ["recv"] + ["all_reduce"] * 3, [0]),
                               ("both", ["send", "recv", "send", "send"], []), ("one-is-free", ["send"] * 3, [])):
-        job = jobs.Job(4, ahead=1)
+        job = jobs.FailingJob(4, ahead=1)
         everyone = job.group("0", range(4))
         job.all("all_reduce", everyone)
         for r, way in enumerate(ways):
