@@ -46,7 +46,7 @@ def gil_holder(program, *arguments):
         job.stdout.readline()
         wait_for_state(job.pid, "S")  # it prints its functions just before it stalls
         printed = subprocess.run([program, str(job.pid)], stdout=subprocess.PIPE, check=True, universal_newlines=True)
-        found = re.search(r"keeps the GIL: at (\S+):\d+ in (\w+)", printed.stdout)
+        found = re.search(r"keeps the GIL: at (\S+):\d+ \((\w+)\)", printed.stdout)
         return found and found.groups()
     finally:
         job.kill()

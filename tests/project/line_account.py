@@ -67,9 +67,10 @@ def purposes():
 
 def by_purpose(path, now, rows):
     """Lines of a file by what their commits were for."""
-    blamed = git("blame", "-w", "-M", "-C", "-s", "-l", "--root", now, "--", path).splitlines()
+    loops = [f"--ignore-rev={of}" for what, of, _ in rows if what == "loops"]
+    blamed = git("blame", "-w", "-M", "-C", "-s", "-l", "--root", *loops, now, "--", path).splitlines()
     count = collections.Counter()
-    for commit, n in collections.Counter(line.split(" ", 1)[0].lstrip("^") for line in blamed).items():
+    for commit, n in collections.Counter(line.split(" ", 1)[0].lstrip("^?*") for line in blamed).items():
         fits = (what for what, of, patterns in rows if commit.startswith(of) and matches(path, patterns))
         count[next(fits, "same")] += n
     return count

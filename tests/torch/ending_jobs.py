@@ -67,8 +67,8 @@ SCENARIOS = {
     "left-out-of-calls-alike": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes (call number 25,"},
     "too-many": {"cause": "calls differ", "says": "one too many, all_reduce of 4 bytes"},
     "other-words": {"cause": "exception", "says": "ValueError: sample 1234 has no label"},
-    "kill-in-a-line": {"cause": "signal", "says": "in spin"},
-    "crash-in-a-line": {"cause": "signal", "says": "in spin"},
+    "kill-in-a-line": {"cause": "signal", "says": "(spin)"},
+    "crash-in-a-line": {"cause": "signal", "says": "(spin)"},
     "early": {"cause": "left early", "says": "ended normally"},
     # torchrun starts all ranks again, and these train to the end
     "kill-and-restart": {"ending": "kill", "restarts": 1},

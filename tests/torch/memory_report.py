@@ -76,7 +76,7 @@ def main():
         expect(recorded["capacity_bytes"] == 1 << 30, "the device's memory")
         expect(recorded["churn_allocations"] == stats["allocation.all.allocated"], "allocations")
         expect(dumped["churn_allocations"] == 400, "allocations in the history")
-        expect(any("forward (" in (row["source"] or "") for row in dumped["churn"]), "the source")
+        expect(any("(forward)" in (row["source"] or "") for row in dumped["churn"]), "the source")
         return 0
 
 
