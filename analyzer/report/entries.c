@@ -160,6 +160,7 @@ static int write_entries(const struct results *results, const struct report_view
   for (u32 i = 0; i < n; i += across)
     put_block(&l, ranks + i, MIN(n - i, across), columns);
   put_stacks(&l);
+  arena_release(&l.pen.scratch);
   free(l.stacks.at);
   return 0;
 }
