@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "facts/launchers.def"
+#include "facts/schedulers.def"
 #include "format/text_parts.h"
 #include "inspect/small_file.h"
 #include "inspect/this_host.h"
@@ -21,17 +22,12 @@ static const struct launcher {
 #undef X
 };
 
-/* Job ids that are the same on every node of a job. */
 static const struct scheduler {
   const char *name, *job, *step;
 } schedulers[] = {
-    {"slurm", "SLURM_JOB_ID", "SLURM_STEP_ID"},
-    {"pbs", "PBS_JOBID", ""},
-    {"lsf", "LSB_JOBID", ""},
-    {"flux", "FLUX_JOB_ID", ""},
-    {"mpi", "PMIX_NAMESPACE", ""},
-    {"mpi", "OMPI_MCA_ess_base_jobid", ""},
-    {"mpi", "PMI_JOBID", ""},
+#define X(name, job, step) {name, job, step},
+    TSCOPE_SCHEDULERS(X)
+#undef X
 };
 
 static u32 number(const char *variable, u32 unknown) {
@@ -126,7 +122,7 @@ static void name_run(struct tscope_identity *identity) {
   const char *elastic = tscope_environment_get("TORCHELASTIC_RUN_ID"),
              *port = tscope_environment_get("MASTER_PORT");
   if (job) {
-    tscope_append(run, sizeof(run), "%s-%.40s", job->name, tscope_environment_get(job->job));
+    tscope_append(run, sizeof(run), TSCOPE_RUN_OF_JOB, job->name, tscope_environment_get(job->job));
     if (tscope_environment_get(job->step))
       tscope_append(run, sizeof(run), ".%.16s", tscope_environment_get(job->step));
     u32 requeued = number("SLURM_RESTART_COUNT", 0);

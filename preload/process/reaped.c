@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "facts/file_name.h"
 #include "facts/own_file.h"
+#include "facts/run_folders.h"
 #include "format/clock_ns.h"
 #include "format/default_directory.h"
 #include "format/text_parts.h"
@@ -38,7 +38,7 @@ struct death {
   u32 pid;
   int signal;
   char pid_in_name[24]; /* "-123-" */
-  char mine[24];
+  struct tscope_run_folders folders;
 };
 
 /* What is read of a header: a whole one would be much on a stack. */
@@ -104,38 +104,26 @@ __attribute__((noinline)) static bool search_run(int folder, const char *name,
   return found;
 }
 
-/* A run without its own name is named after the process that started it. */
-static bool search_started_run(int folder, const char *name, void *more) {
+static bool search_own_run(int folder, const char *name, void *more) {
   struct death *death = more;
-  return (strstr(name, death->mine) || strstr(name, death->pid_in_name)) &&
-         search_run(folder, name, death);
-}
-
-static void search_named_run(int folder, const char *run, struct death *death) {
-  char name[TSCOPE_RUN_NAME_BYTES];
-  tscope_file_name_from(name, sizeof(name), run);
-  search_run(folder, name, death);
+  return tscope_run_folders_have(&death->folders, name) && search_run(folder, name, death);
 }
 
 static struct death death_of(pid_t child, int signal) {
   struct death death = {.pid = (u32)child, .signal = signal};
   snprintf(death.pid_in_name, sizeof(death.pid_in_name), "-%d-", (int)child);
-  snprintf(death.mine, sizeof(death.mine), "-%d-", (int)getpid());
+  tscope_run_folders_find(&death.folders, child);
   return death;
 }
 
 static void search(struct death *death) {
   static char room[4096] __attribute__((aligned(8)));
-  const char *directory = tscope_environment_now("TSCOPE_DIR"),
-             *run = tscope_environment_now("TSCOPE_RUN");
+  const char *directory = tscope_environment_now("TSCOPE_DIR");
   char standard[TSCOPE_DEFAULT_DIRECTORY_BYTES];
   tscope_directory_to_write(standard);
   int folder = tscope_open_own(AT_FDCWD, directory ? directory : standard, O_RDONLY | O_DIRECTORY);
   if (folder >= 0) {
-    if (run)
-      search_named_run(folder, run, death);
-    else
-      folder_names_visit(folder, room, sizeof(room), search_started_run, death);
+    folder_names_visit(folder, room, sizeof(room), search_own_run, death);
     close(folder);
   }
 }

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /* `child`, for which this process has waited, was ended by `signal`. This is written into its
- * trace, if it has one in a run that this process started or that TSCOPE_RUN names. No other file
+ * trace, if it has one in a folder of its run (run_folders.h). No other file
  * is changed or created. If the file system does not answer within some 100 ms, it is written when
  * that does: it is not waited for, and deaths until then are not written. Safe in signal handlers;
  * errno is preserved. */

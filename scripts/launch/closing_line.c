@@ -11,8 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "facts/file_name.h"
 #include "facts/own_file.h"
+#include "facts/run_folders.h"
 #include "format/text_parts.h"
 #include "format/tscope_format.h"
 #include "inspect/small_file.h"
@@ -33,26 +33,15 @@ struct run_folder {
   int64_t changed_ns;
 };
 
-/* Whether a process that was given the run's name writes into this folder. */
-static bool is_of_run(const char *folder, const char *run) {
-  static const char *const parts[] = {"", TSCOPE_RUN_TASK, TSCOPE_RUN_REQUEUE, TSCOPE_RUN_STEP};
-  size_t length = strlen(run);
-  bool is_it = false;
-  for (size_t i = 0; !is_it && i < LENGTH_OF(parts); i++)
-    is_it = tscope_begins_with(folder, run) &&
-            (i ? tscope_begins_with(folder + length, parts[i]) : !folder[length]);
-  return is_it;
-}
-
 struct run_search {
-  char run[TSCOPE_RUN_NAME_BYTES]; /* as part of a folder's name; "": any */
+  const struct tscope_run_folders *folders;
   struct run_folder last;
 };
 
 static bool look_at_run(int directory, const char *name, void *with) {
   struct run_search *search = with;
   struct stat facts;
-  if ((!*search->run || is_of_run(name, search->run)) &&
+  if (tscope_run_folders_have(search->folders, name) &&
       fstatat(directory, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(facts.st_mode)) {
     int64_t changed = (int64_t)facts.st_mtim.tv_sec * 1000000000 + facts.st_mtim.tv_nsec;
     if (changed > search->last.changed_ns) {
@@ -63,16 +52,15 @@ static bool look_at_run(int directory, const char *name, void *with) {
   return false;
 }
 
-static struct run_folder last_changed(const char *directory, const char *run) {
-  struct run_search search = {.last.changed_ns = INT64_MIN};
-  if (run)
-    tscope_file_name_from(search.run, sizeof(search.run), run);
+static struct run_folder last_changed(const char *directory,
+                                      const struct tscope_run_folders *folders) {
+  struct run_search search = {.folders = folders, .last.changed_ns = INT64_MIN};
   folder_names_of(directory, look_at_run, &search);
   return search.last;
 }
 
-int64_t runs_changed_ns(const char *directory, const char *run) {
-  return last_changed(directory, run).changed_ns;
+int64_t runs_changed_ns(const char *directory, const struct tscope_run_folders *folders) {
+  return last_changed(directory, folders).changed_ns;
 }
 
 /* Traces, and the ranks of the first of them. A rank that was started again has several. */
@@ -240,10 +228,11 @@ bool is_off(const char *directory, char *why, size_t bytes) {
 }
 
 /* Of a run that has no trace yet, the report is asked for by the name that was given. */
-void print_closing_line(const char *command, const char *directory, int64_t changed_ns,
+void print_closing_line(const char *command, const char *directory,
+                        const struct tscope_run_folders *folders, int64_t changed_ns,
                         const char *off) {
   const char *run = tscope_environment_now("TSCOPE_RUN");
-  struct run_folder last = last_changed(directory, run);
+  struct run_folder last = last_changed(directory, folders);
   struct traces traces = {.files = 0};
   char recorded[96], later[PATH_MAX + 64] = "";
   if (last.changed_ns > changed_ns)

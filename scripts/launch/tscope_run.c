@@ -212,7 +212,8 @@ static void print_env(void) {
 /* What there is to ask the file system of the traces, and what it says. */
 struct facts {
   const char *directory, *max_size, *command;
-  const sigset_t *mask; /* of the command */
+  struct tscope_run_folders folders; /* those that the command may write into */
+  const sigset_t *mask;              /* of the command */
   bool says, new_name;
   int64_t changed_ns;
   char off[PATH_MAX + 64];
@@ -229,7 +230,7 @@ static void ask_before(const void *question) {
   if (facts->says)
     is_off(facts->directory, off, sizeof(off));
   if (facts->says && !facts->new_name)
-    changed_ns = runs_changed_ns(facts->directory, tscope_environment_now("TSCOPE_RUN"));
+    changed_ns = runs_changed_ns(facts->directory, &facts->folders);
   printf("%d %" PRId64 "\n%s", access(facts->directory, F_OK) == 0, changed_ns, off);
 }
 
@@ -248,7 +249,8 @@ static void ask_for_room(const void *question) {
 
 static void ask_at_end(const void *question) {
   const struct facts *facts = question;
-  print_closing_line(facts->command, facts->directory, facts->changed_ns, facts->off);
+  print_closing_line(facts->command, facts->directory, &facts->folders, facts->changed_ns,
+                     facts->off);
 }
 
 /* The command starts whatever the file system does. */
@@ -324,6 +326,7 @@ int main(int argc, char **argv) {
                         .mask = &before,
                         .says = found && !given['q'] && prints_closing_line(),
                         .new_name = new_name};
+  tscope_run_folders_find(&facts.folders, 0);
   before_the_command(&facts);
   int status = supervise(command, &before, facts.says);
   if (facts.says)

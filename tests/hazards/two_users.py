@@ -166,6 +166,15 @@ class HowAProcessEnded(unittest.TestCase):
             header = reaped_trace("/tmp/traces/run", ROOT, ROOT, "", "0", preloaded(), node)
             self.assertEqual(header.reaped_signal, expected, node)
 
+    def test_in_whichever_folder_its_run_has(self):
+        """Whoever waits has not all variables of those that it started, which name the run."""
+        for folder, settings in (("run-task3", "TSCOPE_RUN_JOB=none"), ("run-requeue1-step2", "TSCOPE_RUN_JOB=none"),
+                                 ("slurm-7.2", "TSCOPE_RUN="), ("slurm-7-requeue1", "TSCOPE_RUN=")):
+            for launcher in (RUN_IT, preloaded()):
+                launcher = launcher.replace("TSCOPE_RUN=run", f"SLURM_JOB_ID=7 SLURM_STEP_ID=2 TSCOPE_RUN=run {settings}")
+                header = reaped_trace(f"/tmp/traces/{folder}", ROOT, ROOT, "", "0", launcher)
+                self.assertEqual(header.reaped_signal, 9, (folder, launcher))
+
     def test_not_by_a_launcher_that_is_off(self):
         header = reaped_trace("/tmp/traces/run", ROOT, ROOT, "", "0", "TSCOPE=off " + preloaded())
         self.assertEqual(header.reaped_signal, 0)

@@ -13,6 +13,7 @@
 #include "facts/identity.h"
 #include "facts/memory_limit.h"
 #include "facts/redact.h"
+#include "facts/run_folders.h"
 #include "settings/env.h"
 
 static bool emulated; /* from the environment at the beginning, because tests clear it */
@@ -119,6 +120,48 @@ static void run_can_be_named(void **state) {
 #undef IN_JOB
   assert_string_equal(IDENTIFY("TSCOPE_RUN", "../../etc").run, "_._.._etc");
   assert_string_equal(IDENTIFY("TSCOPE_RUN", ".hidden").run, "_hidden");
+}
+
+/* Whoever waits has the variables of `waits`; a process that it started has those of `started`,
+ * which name the run. */
+static bool finds(const char *const *waits, const char *const *started) {
+  struct tscope_run_folders folders;
+  struct tscope_identity it = identify(started);
+  identify(waits);
+  tscope_run_folders_find(&folders, 0);
+  return tscope_run_folders_have(&folders, it.run);
+}
+
+#define SOME(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define SLURM "SLURM_JOB_ID", "7", "SLURM_JOB_NODELIST", "n[1-2]"
+#define GIVEN "TSCOPE_RUN", "my run", "TSCOPE_RUN_JOB", "none"
+
+static void who_waits_finds_the_folder_of_those_it_started(void **state) {
+  (void)state;
+  const char *const *const none = SOME("HOME", "/");
+  assert_true(finds(none, SOME("RANK", "1", "WORLD_SIZE", "4")));
+  assert_true(
+      finds(none, SOME("RANK", "1", "WORLD_SIZE", "4", "LOCAL_WORLD_SIZE", "2", "MASTER_ADDR",
+                       "node-12", "MASTER_PORT", "29500", "TORCHELASTIC_RUN_ID", "night")));
+  assert_true(finds(none, SOME("PMIX_NAMESPACE", "prterun-n1-77@1", "PMIX_RANK", "0")));
+  assert_true(finds(SOME("SLURM_JOB_ID", "7"), SOME(SLURM, "SLURM_STEP_ID", "2")));
+  assert_true(finds(SOME(SLURM), SOME(SLURM, "SLURM_STEP_ID", "2", "SLURM_RESTART_COUNT", "1",
+                                      "RANK", "0", "WORLD_SIZE", "4", "LOCAL_WORLD_SIZE", "4",
+                                      "TORCHELASTIC_RUN_ID", "none")));
+  assert_true(finds(SOME(GIVEN), SOME(GIVEN)));
+  assert_true(finds(SOME(GIVEN, SLURM), SOME(GIVEN, SLURM, "SLURM_STEP_ID", "3")));
+  assert_true(finds(SOME(GIVEN, SLURM), SOME(GIVEN, SLURM, "SLURM_ARRAY_TASK_ID", "12")));
+  assert_true(finds(SOME(GIVEN, SLURM), SOME(GIVEN, SLURM, "SLURM_RESTART_COUNT", "2")));
+
+  assert_false(finds(SOME(GIVEN), SOME("TSCOPE_RUN", "my run 2")));
+  assert_false(finds(SOME(GIVEN), SOME(SLURM)));
+  assert_false(finds(SOME(SLURM), SOME("SLURM_JOB_ID", "71")));
+  assert_false(finds(SOME(SLURM), SOME("RANK", "1", "WORLD_SIZE", "4")));
+  struct tscope_run_folders folders;
+  identify(none);
+  tscope_run_folders_find(&folders, 1234567);
+  assert_true(tscope_run_folders_have(&folders, "python-1234567-3088120"));
+  assert_false(tscope_run_folders_have(&folders, "python-123456-3088120"));
 }
 
 static void sizes_and_words(void **state) {
@@ -535,6 +578,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_node_of_slurm_is_recorded_with_its_host),
       cmocka_unit_test(run_is_the_same_for_all_ranks_and_differs_between_runs),
       cmocka_unit_test(run_can_be_named),
+      cmocka_unit_test(who_waits_finds_the_folder_of_those_it_started),
       cmocka_unit_test(sizes_and_words),
       cmocka_unit_test(nonsense_leaves_the_default),
       cmocka_unit_test(secrets_are_not_recorded),
