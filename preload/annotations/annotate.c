@@ -7,21 +7,18 @@
 #include <string.h>
 
 #include "format/range_names.h"
-#include "gpu/gpu_steps.h"
-#include "process/step_duration.h"
 #include "record/families.h"
-
-/* Weak: a program may link the core without the GPU clock. */
-#pragma weak gpu_step_ended
+#include "record/job_steps.h"
 
 /* Deeper ranges are counted, so that pops match their pushes, and as lost. */
 enum { RANGES_MAX = 64 };
 
 struct ranges {
   u32 open;
-  struct {
+  struct range {
     u64 *dur;
     u64 start;
+    u16 phase;
   } range[RANGES_MAX];
 };
 
@@ -38,9 +35,7 @@ TSCOPE_EXPORT void tscope_step(uint64_t step) {
     return;
   struct tscope_step_record record = {.step = step};
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &record, sizeof(record));
-  tscope_step_ended(true);
-  if (gpu_step_ended)
-    gpu_step_ended(thread, true);
+  tscope_step_ended(thread, TSCOPE_STEP_MARK);
   tscope_leave(thread);
 }
 
@@ -61,10 +56,10 @@ TSCOPE_EXPORT void tscope_range_push(const char *name) {
   struct ranges *ranges = thread->family[TSCOPE_FAMILY_API];
   if (ranges->open < RANGES_MAX) {
     struct tscope_phase_record record = {.name = tscope_string(thread, name)};
-    u64 start = tscope_ticks();
-    ranges->range[ranges->open].start = start;
-    ranges->range[ranges->open].dur =
-        tscope_span_open(thread, start, TSCOPE_REC_PHASE, phase_of(name), &record, sizeof(record));
+    struct range range = {.start = tscope_ticks(), .phase = phase_of(name)};
+    range.dur = tscope_span_open(thread, range.start, TSCOPE_REC_PHASE, range.phase, &record,
+                                 sizeof(record));
+    ranges->range[ranges->open] = range;
   } else {
     tscope_count_lost(TSCOPE_LOSS_RANGES, 1);
   }
@@ -79,8 +74,11 @@ TSCOPE_EXPORT void tscope_range_pop(void) {
   struct ranges *ranges = thread->family[TSCOPE_FAMILY_API];
   if (ranges->open) {
     ranges->open--;
-    if (ranges->open < RANGES_MAX)
-      tscope_span_close(thread, ranges->range[ranges->open].dur, ranges->range[ranges->open].start);
+    if (ranges->open < RANGES_MAX) {
+      const struct range *range = &ranges->range[ranges->open];
+      tscope_span_close(thread, range->dur, range->start);
+      tscope_phase_ended(thread, range->phase, range->start);
+    }
   }
   tscope_leave(thread);
 }

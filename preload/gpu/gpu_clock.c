@@ -12,6 +12,7 @@
 #include "gpu/cuda_events.h"
 #include "gpu/cupti_clients.h"
 #include "gpu/gpu_spans.h"
+#include "gpu/gpu_steps.h"
 #include "record/lock.h"
 #include "record/process_trace.h"
 #include "resolve/linker_work.h"
@@ -315,5 +316,7 @@ static void tick(struct tscope_thread *thread) {
   }
 }
 
-const struct tscope_family tscope_gpu_family = {
-    .thread_bytes = sizeof(struct gpu_thread), .tick = tick, .end = end};
+const struct tscope_family tscope_gpu_family = {.thread_bytes = sizeof(struct gpu_thread),
+                                                .tick = tick,
+                                                .step_ended = gpu_step_ended,
+                                                .end = end};

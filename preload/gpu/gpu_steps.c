@@ -4,13 +4,9 @@
 #include "gpu/gpu_clock.h"
 #include "settings/env.h"
 
-void gpu_step_ended(struct tscope_thread *thread, bool marked) {
-  static u32 ended[2];
+void gpu_step_ended(struct tscope_thread *thread, u32 steps, bool first) {
+  (void)first;
   const struct tscope_fraction *on = &tscope_env.gpu_steps;
-  if (TSCOPE_LIKELY(!on->whole))
-    return;
-  u32 n = __atomic_add_fetch(&ended[marked], 1, __ATOMIC_RELAXED);
-  if (!marked && __atomic_load_n(&ended[1], __ATOMIC_RELAXED))
-    return;
-  gpu_clock_pause(thread, (marked ? n - 1 : n) % on->whole >= on->part);
+  if (on->whole)
+    gpu_clock_pause(thread, steps % on->whole >= on->part);
 }

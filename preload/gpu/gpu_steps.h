@@ -7,6 +7,5 @@
 
 #include "record/hook.h"
 
-/* A step has ended on the host: an optimizer finished, or, if `marked`, the user marked the start
- * of another step. As soon as there is one mark, only marks count. */
-void gpu_step_ended(struct tscope_thread *thread, bool marked);
+/* As a family's step_ended() (families.h). */
+void gpu_step_ended(struct tscope_thread *thread, u32 steps, bool first);

@@ -3,6 +3,7 @@
 
 #include "nvtx/nvtx_abi.h"
 #include "record/families.h"
+#include "record/job_steps.h"
 
 /* Deeper ones are counted, so that pops match their pushes, and as lost. */
 enum { NESTED_MAX = 64, FREE_MAX = 1024 };
@@ -54,6 +55,14 @@ static u64 *open_retained_span(struct tscope_thread *thread, const struct range 
       is_inside_same_meaning(thread_of(thread), range->name.meaning))
     return NULL;
   return range->name.meaning == NVTX_STEP ? open_step(thread, range) : open_phase(thread, range);
+}
+
+static void close_retained_span(struct tscope_thread *thread, const struct range *range) {
+  tscope_span_close(thread, range->dur, range->start);
+  if (range->name.meaning == NVTX_STEP)
+    tscope_step_ended(thread, TSCOPE_STEP_RANGE);
+  else
+    tscope_phase_ended(thread, range->name.meaning, range->start);
 }
 
 static struct range range_of(struct tscope_thread *thread, struct nvtx_domain *domain,
@@ -124,7 +133,7 @@ int nvtx_pop(struct nvtx_domain *domain) {
     mine->open--;
   } else if (pop_range(mine, domain, &range)) {
     if (range.dur) {
-      tscope_span_close(thread, range.dur, range.start);
+      close_retained_span(thread, &range);
     } else {
       record(thread, &range, TSCOPE_RANGE_NESTED);
     }
@@ -186,7 +195,7 @@ void nvtx_end(u64 number) {
   if (!thread)
     return;
   if (range.dur)
-    tscope_span_close(thread, range.dur, range.start);
+    close_retained_span(thread, &range);
   else
     record(thread, &range, TSCOPE_RANGE_FREE);
   tscope_leave(thread);

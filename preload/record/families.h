@@ -34,6 +34,9 @@ struct tscope_family {
   /* On the helper, as often as it asks for: returns when it wants to be called again, by
    * CLOCK_MONOTONIC. `cpu_ns`: the helper's CPU time when it began to sleep. */
   u64 (*look)(bool own_descriptors, u64 cpu_ns);
+  /* A step of the job has ended, on this thread of it, so many by then (job_steps.h); `first`: what
+   * shows steps has shown none before. */
+  void (*step_ended)(struct tscope_thread *thread, u32 steps, bool first);
   void (*end)(struct tscope_thread *thread); /* once, at orderly process end */
 };
 

@@ -9,13 +9,13 @@
 
 #include "format/text_parts.h"
 #include "process/process_end.h"
-#include "process/step_duration.h"
 #include "record/families.h"
 #include "record/process_trace.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
 #include "settings/env.h"
 #include "stalls/stall_records.h"
+#include "stalls/step_duration.h"
 #include "stalls/threads_now.h"
 
 enum {
@@ -70,7 +70,7 @@ static u64 limit_ns(void) {
   if (strcmp(tscope_env.stall, "off") == 0)
     return 0;
   u64 set_s = leading_number(tscope_env.stall, max_s, NULL);
-  return set_s ? set_s * 1000000000u : MAX(LIMIT_STEPS * tscope_step_median_ns(), min_ns);
+  return set_s ? set_s * 1000000000u : MAX(LIMIT_STEPS * step_median_ns(), min_ns);
 }
 
 static u32 milliseconds(u64 ns) {
@@ -84,7 +84,7 @@ static void write_stall(u64 since, u64 now, enum tscope_stall what) {
                                       .looked = now,
                                       .stall = ++state.stalls,
                                       .limit_ms = milliseconds(limit_ns()),
-                                      .step_ms = milliseconds(tscope_step_median_ns())};
+                                      .step_ms = milliseconds(step_median_ns())};
   stall_write(&stall, what,
               what == TSCOPE_STALL_NOTHING_MOVED && state.stalls <= MAX_STALLS_WITH_THREADS);
 }
@@ -146,7 +146,13 @@ static void tick(struct tscope_thread *thread) {
   __atomic_store_n(&poller, thread, __ATOMIC_RELEASE);
 }
 
+static void step_ended(struct tscope_thread *thread, u32 steps, bool first) {
+  (void)thread, (void)steps;
+  step_duration_take(first);
+}
+
 const struct tscope_family tscope_stalls_family = {
     .tick = tick,
     .watch = watch,
+    .step_ended = step_ended,
 };

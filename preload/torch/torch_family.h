@@ -43,7 +43,6 @@ struct torch_polls {
 struct torch_thread {
   struct torch_range ranges[TORCH_RANGES]; /* open ones, outermost first */
   u32 n_ranges;
-  u64 step_ended;             /* when an optimizer's range last did, ticks */
   struct torch_range forward; /* of FSDP: its end is not known before the next phase */
   u32 n_buckets;              /* that have not been waited for */
   u32 next_bucket;            /* the one being waited for */

@@ -10,8 +10,7 @@
 #include "callsites/call_sites.h"
 #include "format/range_names.h"
 #include "format/text_parts.h"
-#include "gpu/gpu_steps.h"
-#include "process/step_duration.h"
+#include "record/job_steps.h"
 #include "torch/class_result.h"
 #include "torch/torch_family.h"
 #include "torch/torch_hooks.def"
@@ -157,19 +156,6 @@ extern void *tscope_torch_range_start(void *context, const void *range)
 #define tscope_torch_range_start range_start
 #endif
 
-static void step_ended(struct tscope_thread *thread) {
-  tscope_step_ended(false);
-  gpu_step_ended(thread, false);
-}
-
-/* Not with a range around one that has ended it, such as one of the user's around PyTorch's own. */
-static void optimizer_ended(struct tscope_thread *thread, struct torch_thread *mine, u64 start) {
-  if (mine->step_ended > start)
-    return;
-  mine->step_ended = tscope_ticks();
-  step_ended(thread);
-}
-
 /* A range may end on another thread, and out of order: it is then none of this thread's. */
 static void range_end(const void *range, void *context) {
   (void)context;
@@ -182,8 +168,7 @@ static void range_end(const void *range, void *context) {
       tscope_span_close(thread, mine->ranges[i].dur, mine->ranges[i].start);
       if (mine->ranges[i].ends_forward)
         tscope_span_close(thread, mine->forward.dur, mine->forward.start);
-      if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER)
-        optimizer_ended(thread, mine, mine->ranges[i].start);
+      tscope_phase_ended(thread, mine->ranges[i].phase, mine->ranges[i].start);
       mine->n_ranges--;
       memmove(&mine->ranges[i], &mine->ranges[i + 1], (mine->n_ranges - i) * sizeof(*mine->ranges));
       return;

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "gpu/gpu_steps.h"
 #include "hooks_gpu.h"
+#include "record/job_steps.h"
 #include "record/tick_clock.h"
 
 static const int64_t us = 1000;
@@ -21,11 +21,11 @@ static int set_up(void **state) {
 }
 
 static void optimizer_done(struct tscope_thread *thread) {
-  gpu_step_ended(thread, false);
+  tscope_step_ended(thread, TSCOPE_STEP_OPTIMIZER);
 }
 
 static void step_marked(struct tscope_thread *thread) {
-  gpu_step_ended(thread, true);
+  tscope_step_ended(thread, TSCOPE_STEP_MARK);
 }
 
 static void a_replay_is_recorded_as_a_whole(void **state) {

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <unistd.h>
 
 /* tests/hazards loads the tool as a library of NVTX; here it is linked in. */
 #define NVTX_SUPPORT_DYNAMIC_INJECTION_LIBRARY 0
@@ -19,6 +20,9 @@
 #include "hooks_trace.h"
 #include "nvtx/nvtx_abi.h"
 #include "nvtx/nvtx_names.h"
+#include "stalls/step_duration.h"
+
+extern const struct tscope_family tscope_stalls_family; /* links who takes steps into this program */
 
 int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t));
 void tscope_step(uint64_t step);
@@ -182,6 +186,31 @@ static void names_of_phases_and_steps_are_recorded_as_such(void **state) {
   assert_int_equal(count(TSCOPE_REC_RANGE), ranges + 1); /* the inner forward */
 }
 
+/* First the ranges of optimizers, two in a step; where steps have their own, these count. Before any
+ * other test names a step. */
+static void steps_are_as_long_as_their_ranges_say(void **state) {
+  (void)state;
+  assert_non_null(&tscope_stalls_family);
+  const u64 part_ns = 1000000;
+  for (u32 turn = 0; turn < 2; turn++)
+    for (u32 i = 0; i < 80; i++) {
+      if (turn)
+        nvtxRangePushA("step 1");
+      for (u32 part = 0; part < 2; part++) {
+        nvtxRangePushA("optimizer");
+        nvtxRangePushA("Optimizer.step#SGD.step");
+        usleep(part_ns / 1000);
+        nvtxRangePop();
+        nvtxRangePop();
+      }
+      if (turn)
+        nvtxRangePop();
+      else if (i == 79)
+        assert_true(step_median_ns() >= part_ns);
+    }
+  assert_true(step_median_ns() >= 2 * part_ns);
+}
+
 static void deep_nesting_keeps_its_balance(void **state) {
   (void)state;
   u32 before = count(TSCOPE_REC_RANGE);
@@ -250,6 +279,7 @@ int main(void) {
       cmocka_unit_test(domains_nest_apart),
       cmocka_unit_test(a_range_may_end_on_another_thread),
       cmocka_unit_test(more_open_ranges_than_the_table_holds_are_lost),
+      cmocka_unit_test(steps_are_as_long_as_their_ranges_say),
       cmocka_unit_test(names_of_phases_and_steps_are_recorded_as_such),
       cmocka_unit_test(deep_nesting_keeps_its_balance),
       cmocka_unit_test(ranges_of_very_many_domains_are_kept),

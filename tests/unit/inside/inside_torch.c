@@ -13,10 +13,12 @@
 
 #include "hooks_trace.h"
 #include "inside_torch.h"
-#include "process/step_duration.h"
 #include "record/tick_clock.h"
+#include "stalls/step_duration.h"
 #include "torch/torch_hooks.def"
 #include "torch/torch_record.h"
+
+extern const struct tscope_family tscope_stalls_family; /* links who takes steps into this program */
 
 #define COUNT_OF(result, a, b, c, d, e, f, g, n, ...) n
 #define COUNT(...) COUNT_OF(__VA_ARGS__, 7, 6, 5, 4, 3, 2, 1, 0)
@@ -121,7 +123,8 @@ static void a_step_ends_once(void **state) {
     for (size_t i = LENGTH_OF(nested); i-- > 0;)
       torch_callback.end(nested[i], NULL);
   }
-  assert_true(tscope_step_median_ns() >= step_ns);
+  assert_non_null(&tscope_stalls_family);
+  assert_true(step_median_ns() >= step_ns);
   torch_callback.end(left, NULL);
 }
 
