@@ -22,7 +22,8 @@
 #include "nvtx/nvtx_names.h"
 #include "stalls/step_duration.h"
 
-extern const struct tscope_family tscope_stalls_family; /* links who takes steps into this program */
+extern const struct tscope_family
+    tscope_stalls_family; /* links who takes steps into this program */
 
 int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t));
 void tscope_step(uint64_t step);
@@ -186,8 +187,8 @@ static void names_of_phases_and_steps_are_recorded_as_such(void **state) {
   assert_int_equal(count(TSCOPE_REC_RANGE), ranges + 1); /* the inner forward */
 }
 
-/* First the ranges of optimizers, two in a step; where steps have their own, these count. Before any
- * other test names a step. */
+/* First the ranges of optimizers, two in a step; where steps have their own, these count. Before
+ * any other test names a step. */
 static void steps_are_as_long_as_their_ranges_say(void **state) {
   (void)state;
   assert_non_null(&tscope_stalls_family);

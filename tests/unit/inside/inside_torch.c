@@ -18,7 +18,8 @@
 #include "torch/torch_hooks.def"
 #include "torch/torch_record.h"
 
-extern const struct tscope_family tscope_stalls_family; /* links who takes steps into this program */
+extern const struct tscope_family
+    tscope_stalls_family; /* links who takes steps into this program */
 
 #define COUNT_OF(result, a, b, c, d, e, f, g, n, ...) n
 #define COUNT(...) COUNT_OF(__VA_ARGS__, 7, 6, 5, 4, 3, 2, 1, 0)
