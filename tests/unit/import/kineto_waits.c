@@ -65,6 +65,24 @@ static void waits(void **state, const struct event *events, u32 n, i64 from, i64
     waits(state, events, LENGTH_OF(events), from, to);                                             \
   } while (0)
 
+/* Nanoseconds in samples of each line of train.py. */
+static void look_at_lines(const struct fixture *fixture, const struct event *events, u32 n,
+                          i64 of_line[40]) {
+  struct model *model = record(fixture, events, n);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  const struct call_sites *sites = timeline.call_sites;
+  assert_non_null(sites);
+  for (u32 i = 0; i < sites->n_samples; i++) {
+    const struct line_sample *sample = &sites->samples[i];
+    u32 frame = call_stack_line(sites, &sites->stacks[sample->stack]);
+    assert_string_equal(sites->frames[frame].file, "train.py");
+    of_line[sites->frames[frame].line] += sample->represented_ns;
+  }
+  timeline_release(&timeline);
+  model_free(model);
+}
+
 static void the_thread_goes_on_when_it_has_ended(void **state) {
   WAITS(state, 130, 9020, OP("aten::mm", 0, 100), OP("c10d::allreduce_", 110, 20), RUN(130, 8870),
         OP("aten::add", 9020, 50), OP("aten::mul", 9100, 50));
@@ -107,6 +125,22 @@ static void an_engine_that_goes_on_late_has_waited(void **state) {
         OP("aten::add", 9000, 50));
 }
 
+/* Nobody knows what it does until it goes on, so no line does it. */
+static void an_engine_that_goes_on_late_is_at_no_line(void **state) {
+  const struct event events[] = {
+      FUNCTION("train.py(10): main", 0, 10000),
+      OP("aten::mm", 0, 50),
+      FUNCTION("torch/autograd/graph.py(860): _engine_run_backward", 60, 9900),
+      OP("c10d::allreduce_", 110, 20),
+      RUN(130, 400),
+      FUNCTION("train.py(30): hook", 7000, 500),
+      OP("aten::add", 9000, 50)};
+  i64 of_line[40] = {0};
+  look_at_lines(*state, events, LENGTH_OF(events), of_line);
+  assert_int_equal(of_line[30], 500000);
+  assert_in_range(of_line[10], 2000000, 2300000); /* 530 us, and from 7,500 to 9,050 us */
+}
+
 /* A pause of the range that ends in it is no wait. */
 static void a_range_that_ends_is_something_done(void **state) {
   WAITS(state, 8000, 9000, OP("aten::mm", 0, 100), OP("c10d::allreduce_", 110, 20),
@@ -120,22 +154,10 @@ static void functions_are_looked_at(void **state) {
                                  OP("aten::mm", 9900, 100),
                                  FUNCTION("train.py(30): log", 2000, 6000),
                                  {"python_function", "watch.py(1): beat", 2, 0, 10000}};
-  struct model *model = record(*state, events, LENGTH_OF(events));
-  struct timeline timeline;
-  assert_int_equal(timeline_load(model, 0, &timeline), 0);
-  const struct call_sites *sites = timeline.call_sites;
-  assert_non_null(sites);
   i64 of_line[40] = {0};
-  for (u32 i = 0; i < sites->n_samples; i++) {
-    const struct line_sample *sample = &sites->samples[i];
-    u32 frame = call_stack_line(sites, &sites->stacks[sample->stack]);
-    assert_string_equal(sites->frames[frame].file, "train.py");
-    of_line[sites->frames[frame].line] += sample->represented_ns;
-  }
+  look_at_lines(*state, events, LENGTH_OF(events), of_line);
   assert_int_equal(of_line[10], 4000000);
   assert_int_equal(of_line[30], 6000000);
-  timeline_release(&timeline);
-  model_free(model);
 }
 
 int main(void) {
@@ -146,6 +168,7 @@ int main(void) {
       WITH_FOLDER(a_call_loses_its_core_to_the_worker),
       WITH_FOLDER(a_thread_that_sleeps_does_not_wait),
       WITH_FOLDER(an_engine_that_goes_on_late_has_waited),
+      WITH_FOLDER(an_engine_that_goes_on_late_is_at_no_line),
       WITH_FOLDER(a_range_that_ends_is_something_done),
       WITH_FOLDER(functions_are_looked_at),
   };
