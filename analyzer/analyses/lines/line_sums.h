@@ -58,6 +58,7 @@ struct line_sums {
   i64 workers_ns, workers_busy_ns; /* of workers in samples; of it at a line of the user's */
   u32 worker_looks;                /* in how many samples */
   u32 n_workers;                   /* most that were at such a line in the same time */
+  bool one_worker_is_busier;       /* than all together, for certain */
   struct rank_parts parts;
   struct fewer_looks fewer;
   struct call_frame *last; /* where the first thread was last seen; NULL */

@@ -245,10 +245,10 @@ static void add_looks(struct moments *m, const struct line_sample *sample, u32 f
     add_look(m, sample, frame, sample->time - k * interval, sample->represented_ns / looks);
 }
 
-/* From the first to the last sample of a worker at work. */
+/* `first` and `last`: samples of a worker at work. */
 struct worker_time {
-  u32 child;
-  i64 first, last;
+  u32 child, looks;
+  i64 first, last, ns, busy_ns;
 };
 
 typedef VECTOR(struct worker_time) worker_times;
@@ -256,14 +256,24 @@ typedef VECTOR(struct worker_time) worker_times;
 /* The first tell how many there are at a time; a damaged trace may name a new one each time. */
 enum { WORKERS_MOST = 1024 };
 
-static void note_worker(worker_times *workers, const struct line_sample *sample) {
+static void note_worker(worker_times *workers, const struct line_sample *sample, bool busy) {
   u32 i = workers->n;
   while (i > 0 && workers->at[i - 1].child != sample->child)
     i--;
-  if (i > 0)
-    workers->at[i - 1].last = sample->time;
-  else if (workers->n < WORKERS_MOST)
-    VECTOR_PUSH(workers, ((struct worker_time){sample->child, sample->time, sample->time}));
+  if (i == 0 && workers->n == WORKERS_MOST)
+    return;
+  if (i == 0) {
+    VECTOR_PUSH(workers, ((struct worker_time){.child = sample->child, .first = INT64_MAX}));
+    i = workers->n;
+  }
+  struct worker_time *worker = &workers->at[i - 1];
+  worker->looks++;
+  worker->ns += sample->represented_ns;
+  if (!busy)
+    return;
+  worker->busy_ns += sample->represented_ns;
+  worker->first = MIN(worker->first, sample->time);
+  worker->last = sample->time;
 }
 
 /* Each epoch may have workers of its own. */
@@ -271,6 +281,14 @@ static u32 most_at_once(const worker_times *workers) {
   return MOST_OF(u32, workers->at, workers->n, one,
                  NUMBER_OF(workers->at, workers->n, other,
                            other->first <= one->first && one->first <= other->last));
+}
+
+/* Of so many looks at a worker the share at work is more than that of all, by two standard errors,
+ * if one more look finds it at work and one more does not. */
+static bool is_busier(const struct worker_time *worker, double share_of_all) {
+  double n = worker->looks + 2.0,
+         share = ((double)worker->busy_ns / (double)worker->ns * worker->looks + 1) / n;
+  return worker->ns && share - 2 * sqrt(share * (1 - share) / n) > share_of_all;
 }
 
 void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *line_of_stack,
@@ -298,14 +316,15 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
       out->worker_looks++;
       bool busy = frame != INDEX_NONE || !waits_for_another(sample->activity);
       out->workers_busy_ns += busy ? sample->represented_ns : 0;
-      if (busy)
-        note_worker(&workers, sample);
+      note_worker(&workers, sample, busy);
     }
     bool of_program = sample->child || sample->beside || !outside[sample->stack];
     if (frame != INDEX_NONE && of_program && !sample->after_call && !sample->ends)
       add_looks(&m, sample, frame);
   }
   out->n_workers = most_at_once(&workers);
+  double share = (double)out->workers_busy_ns / (double)out->workers_ns;
+  out->one_worker_is_busier = ANY(workers.at, workers.n, one, is_busier(one, share));
   parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
   busiest_functions(sites, m.times, out);
   keep_last(sites, line_of_stack, outside, out);

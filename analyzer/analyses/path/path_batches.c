@@ -62,6 +62,7 @@ void slice_watch_workers(struct slice_builder *c) {
   c->slice->workers = sums ? sums->n_workers : 0;
   double busy = known ? (double)sums->workers_busy_ns / (double)sums->workers_ns : NAN;
   c->slice->workers_busy = busy;
+  c->slice->one_worker_is_busier = sums && sums->one_worker_is_busier;
   c->slice->workers_busy_most = known ? busy_at_most(busy, sums->worker_looks) : NAN;
 }
 
@@ -163,9 +164,37 @@ static u32 list_known(const struct loader *of, u32 first, u32 each, double *load
   return n;
 }
 
+/* Where the program had no core to take a batch, it looks as if it had waited for it. But then it
+ * would have been ready for longer, if it took its worker as long as usual, than the program took
+ * to take it; or the worker's next one was ready sooner after it than one can be. */
+static bool was_ready_before(const struct loader *of, u32 i, i64 ready) {
+  const struct batch *batch = &of->at[i], *next = batch + of->slice->workers;
+  i64 wanted = of->g->nodes[batch->node].start;
+  i64 usual = worker_of(of, i)->usual;
+  if (!usual)
+    return false; /* nothing says how long it took */
+  if (wanted - ready > time_of(of, i))
+    return true;
+  return i + of->slice->workers < of->n &&
+         of->g->nodes[next->node].end - batch->latest < usual / 4 * (next->awaited ? 2 : 3);
+}
+
+/* Whether it is known of most batches of a worker that the program waited for them, though all
+ * workers may need equally long. */
+static bool is_mostly_late(const struct loader *of, u32 worker) {
+  u32 late = 0, all = 0;
+  for (u32 i = worker; i < of->n; i += of->slice->workers, all++) {
+    i64 begin = could_begin(of, i);
+    late += of->at[i].awaited && begin != INT64_MIN &&
+            !was_ready_before(of, i, begin + worker_of(of, i)->usual);
+  }
+  return 2 * late > all;
+}
+
 /* Where some workers are mostly waited for: these need as long as is known of their batches, and
- * the others share what samples find in addition. Not where samples find less than the first need.
- */
+ * the others share what samples find in addition. Not where samples find less than the first need,
+ * or where all workers may need equally long: when they have their batches at the same time, the
+ * program takes all with the first, and without a core that is long. */
 static void tell_workers_apart(struct loader *of, double *loads) {
   u32 workers = of->slice->workers, known = 0;
   double rest = load_at(of, of->slice->workers_busy) * of->n,
@@ -173,7 +202,8 @@ static void tell_workers_apart(struct loader *of, double *loads) {
   SCOPED double *usual = memory_array(size_sum(workers, 1), sizeof(*usual));
   for (u32 w = 0; w < workers; w++) {
     u32 n = list_known(of, w, workers, loads), all = w < of->n ? (of->n - w - 1) / workers + 1 : 0;
-    usual[w] = n >= LEAST_KNOWN && 2 * n > all ? median_of(loads, n) : NAN;
+    double needs = n >= LEAST_KNOWN && 2 * n > all ? median_of(loads, n) : NAN;
+    usual[w] = of->slice->one_worker_is_busier || is_mostly_late(of, w) ? needs : NAN;
     known += isnan(usual[w]) ? 0 : all;
     rest -= isnan(usual[w]) ? 0 : usual[w] * all;
     most -= isnan(usual[w]) ? 0 : SAMPLED_SHARE * usual[w] * all;
@@ -210,21 +240,6 @@ static i64 usual_time(const struct loader *of) {
   SCOPED double *times = memory_array(size_sum(of->n, 1), sizeof(*times));
   u32 n = LIST_WHERE(times, 0, of->n, i, worker_of(of, i)->idle, (double)time_of(of, i));
   return n ? (i64)median_of(times, n) : 0;
-}
-
-/* Where the program had no core to take a batch, it looks as if it had waited for it. But then it
- * would have been ready for longer, if it took its worker as long as usual, than the program took
- * to take it; or the worker's next one was ready sooner after it than one can be. */
-static bool was_ready_before(const struct loader *of, u32 i, i64 ready) {
-  const struct batch *batch = &of->at[i], *next = batch + of->slice->workers;
-  i64 wanted = of->g->nodes[batch->node].start;
-  i64 usual = worker_of(of, i)->usual;
-  if (!usual)
-    return false; /* nothing says how long it took */
-  if (wanted - ready > time_of(of, i))
-    return true;
-  return i + of->slice->workers < of->n &&
-         of->g->nodes[next->node].end - batch->latest < usual / 4 * (next->awaited ? 2 : 3);
 }
 
 /* A batch that nobody waited for was ready as soon as a worker usually has it. */

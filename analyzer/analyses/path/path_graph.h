@@ -106,10 +106,11 @@ struct slice {
   u32 last_host, last_device;    /* nodes of these steps that end last, INDEX_NONE */
   struct step_end *last_of_step; /* [n of the sample] */
   bool present, on_gpu;
-  bool ends_on_gpu;         /* the host finished the sample before the device did */
-  u32 workers;              /* that prepare batches; 0 until it is found out or taken to be 1 */
-  double workers_busy;      /* share of their time in which they do; NAN: not known */
-  double workers_busy_most; /* it may be, by so few looks */
+  bool one_worker_is_busier; /* than all together, for certain */
+  bool ends_on_gpu;          /* the host finished the sample before the device did */
+  u32 workers;               /* that prepare batches; 0 until it is found out or taken to be 1 */
+  double workers_busy;       /* share of their time in which they do; NAN: not known */
+  double workers_busy_most;  /* it may be, by so few looks */
   /* What is taken to be so of its loader, because nothing tells it, and matters. */
   bool workers_by_waits, workers_taken, ahead_taken;
 };

@@ -24,15 +24,16 @@ struct played {
   u32 base[2];
 };
 
-/* The program takes batches in turn, each when its worker has it, and computes with it. */
-static void play(struct played *p, u32 workers, const i64 *load) {
+/* The program takes batches in turn, each when its worker has it, and computes with it. Those of
+ * the second worker it takes so much later. */
+static void play(struct played *p, u32 workers, const i64 *load, i64 late, bool busier) {
   i64 ready[BATCHES], got[BATCHES], now = 0, busy = 0;
   for (u32 i = 0; i < BATCHES; i++) {
     i64 begin = i >= workers ? ready[i - workers] : 0;
     begin = i >= 2 * workers ? MAX(begin, got[i - 2 * workers]) : begin;
     ready[i] = begin + load[i % workers];
     busy += load[i % workers];
-    got[i] = MAX(now, ready[i]) + TAKES;
+    got[i] = MAX(now, ready[i]) + TAKES + (i % workers == 1 ? late : 0);
     p->nodes[i] = (struct node){.start = now,
                                 .end = got[i],
                                 .kind = NODE_HOST,
@@ -47,7 +48,8 @@ static void play(struct played *p, u32 workers, const i64 *load) {
                             .present = true,
                             .workers = workers,
                             .workers_busy = share,
-                            .workers_busy_most = share + 0.08};
+                            .workers_busy_most = share + 0.08,
+                            .one_worker_is_busier = busier};
   p->base[1] = BATCHES;
   p->g = (struct sample_graph){
       .nodes = p->nodes, .n = BATCHES, .base = p->base, .slices = &p->slice, .n_ranks = 1};
@@ -62,13 +64,17 @@ static double mean_load_ms(const struct played *p, u32 worker) {
   return sum / n;
 }
 
-static void check(u32 workers, const i64 *load) {
+static void check_late(u32 workers, const i64 *load, i64 late, bool busier) {
   struct played *p = memory_zeroed(1, sizeof(*p));
-  play(p, workers, load);
+  play(p, workers, load, late, busier);
   for (u32 w = 0; w < workers; w++)
     assert_float_equal(mean_load_ms(p, w) * 1e6 / (double)load[w], 1, 0.1);
   free(p->g.batches);
   free(p);
+}
+
+static void check(u32 workers, const i64 *load) {
+  check_late(workers, load, 0, false);
 }
 
 /* Whichever it is: half of all batches, or one more. */
@@ -83,6 +89,19 @@ static void one_of_four_workers_is_slow(void **state) {
   check(4, (const i64[]){20 * MS, 20 * MS, 150 * MS, 20 * MS});
 }
 
+/* All needing equally long would explain the waits, too: samples of each worker tell. */
+static void one_of_four_workers_is_a_little_slow(void **state) {
+  (void)state;
+  check_late(4, (const i64[]){30 * MS, 30 * MS, 52 * MS, 30 * MS}, 0, true);
+}
+
+/* Where workers have their batches at the same time, the program takes all of them with the first,
+ * and it waits for no worker then. */
+static void batches_that_are_taken_together(void **state) {
+  (void)state;
+  check_late(4, (const i64[]){32 * MS, 32 * MS, 32 * MS, 32 * MS}, 15 * MS, false);
+}
+
 static void workers_that_are_ahead(void **state) {
   (void)state;
   check(2, (const i64[]){8 * MS, 8 * MS});
@@ -94,8 +113,11 @@ static void workers_that_are_equally_slow(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(one_of_two_workers_is_slow), cmocka_unit_test(one_of_four_workers_is_slow),
-      cmocka_unit_test(workers_that_are_ahead), cmocka_unit_test(workers_that_are_equally_slow)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_of_two_workers_is_slow),
+                                     cmocka_unit_test(one_of_four_workers_is_slow),
+                                     cmocka_unit_test(one_of_four_workers_is_a_little_slow),
+                                     cmocka_unit_test(batches_that_are_taken_together),
+                                     cmocka_unit_test(workers_that_are_ahead),
+                                     cmocka_unit_test(workers_that_are_equally_slow)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
