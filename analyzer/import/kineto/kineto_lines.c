@@ -277,15 +277,11 @@ static void put_samples(struct finding_lines *f, const struct rank_clock *clock,
       arena_array(f->arena, (size_t)(length / sites->sample_ns), sizeof(*sites->samples));
   f->lanes[trains].n = 0;
   FOR_EACH(trace->items.at, trace->items.n, item) {
-    bool late = item->kind == KINETO_ITEM_LATE;
-    if (item->lane != trains || (!late && !f->of_operators && item->kind != KINETO_ITEM_PYTHON))
+    if (item->lane != trains || (!f->of_operators && item->kind != KINETO_ITEM_PYTHON))
       continue;
     for (; at < item->start && at < trace->end; at += sites->sample_ns)
       look(&f->lanes[trains], at, clock, sites);
-    while (late && at < item->end)
-      at += sites->sample_ns;
-    if (!late)
-      enter_range(f, item);
+    enter_range(f, item);
   }
   for (; at < trace->end; at += sites->sample_ns)
     look(&f->lanes[trains], at, clock, sites);

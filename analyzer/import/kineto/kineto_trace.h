@@ -26,7 +26,6 @@ enum kineto_item_kind {
   KINETO_ITEM_SYNC,        /* what = sync facts */
   KINETO_ITEM_SPIN,        /* the host waits for a kernel without a call: kineto_spins.c */
   KINETO_ITEM_WORKER_WAIT, /* or for a collective that a worker runs: kineto_workers.c */
-  KINETO_ITEM_LATE,        /* after that the thread has not gone on yet: no line does anything */
   KINETO_ITEM_PYTHON,      /* a function of a program, "file(line): name" */
 };
 

@@ -84,23 +84,22 @@ static bool is_in_waiting_function(const struct worker_search *s, u32 lane, u32 
   return false;
 }
 
-/* Until when a thread that goes on at `end` does nothing after the collective: the next function of
- * the program's is something. */
-static struct interval time_until_it_goes_on(const struct worker_search *s, u32 caller, i64 ended,
-                                             i64 end) {
+/* When a thread goes on after the collective, at `end` at the latest: the next function of the
+ * program's is something that it does. */
+static i64 goes_on(const struct worker_search *s, u32 caller, i64 ended, i64 end) {
   const struct kineto_item *first = &s->trace->items.at[caller], *item = first,
                            *last = s->trace->items.at + s->trace->items.n;
   while (item < last && item->start < end &&
          !(item->lane == first->lane && item->kind == KINETO_ITEM_PYTHON && item->start > ended))
     item++;
-  return (struct interval){ended, item < last ? MIN(item->start, end) : end};
+  return item < last ? MIN(item->start, end) : end;
 }
 
 /* A time in which the thread does nothing, or only waits, after it has called a collective and
  * before that has ended. Where only PyTorch itself can wait, the thread may go on much later, as if
- * it had no core: until then is `late`, else empty. */
-static bool find_pause(const struct worker_search *s, u32 caller, i64 ended, struct interval *pause,
-                       struct interval *late) {
+ * it had no core: until then it is no work of its own. */
+static bool find_pause(const struct worker_search *s, u32 caller, i64 ended,
+                       struct interval *pause) {
   const struct kineto_item *first = &s->trace->items.at[caller];
   struct following f = {.ended = ended, .known = first->end};
   u32 i = caller + 1;
@@ -120,36 +119,27 @@ static bool find_pause(const struct worker_search *s, u32 caller, i64 ended, str
   while (i < s->trace->items.n && s->trace->items.at[i].start <= ended)
     i++;
   if (pause->end <= pause->start && f.around.end > ended &&
-      is_in_waiting_function(s, first->lane, i, ended)) {
-    *pause = (struct interval){f.around.start, ended};
-    *late = time_until_it_goes_on(s, caller, ended, f.around.end);
-  }
+      is_in_waiting_function(s, first->lane, i, ended))
+    *pause = (struct interval){f.around.start, goes_on(s, caller, ended, f.around.end)};
   return pause->end > pause->start;
-}
-
-static void add_part(struct worker_search *s, u32 run, u32 caller, struct interval part,
-                     enum kineto_item_kind kind) {
-  VECTOR_PUSH(&s->trace->items,
-              ((struct kineto_item){.start = part.start,
-                                    .end = part.end,
-                                    .name = s->name,
-                                    .correlation = s->trace->items.at[run].correlation,
-                                    .what = INDEX_NONE,
-                                    .lane = s->trace->items.at[caller].lane,
-                                    .kind = (u8)kind}));
 }
 
 /* The collective has ended when the thread goes on. */
 static void add_wait(struct worker_search *s, u32 run, u32 caller) {
-  struct interval pause, late = {0};
+  struct interval pause;
   i64 ended = s->trace->items.at[run].end;
-  if (!find_pause(s, caller, ended, &pause, &late))
+  if (!find_pause(s, caller, ended, &pause))
     return;
   if (pause.end < ended)
     s->trace->items.at[run].end = pause.end;
-  add_part(s, run, caller, pause, KINETO_ITEM_WORKER_WAIT);
-  if (late.end > late.start)
-    add_part(s, run, caller, late, KINETO_ITEM_LATE);
+  VECTOR_PUSH(&s->trace->items,
+              ((struct kineto_item){.start = pause.start,
+                                    .end = pause.end,
+                                    .name = s->name,
+                                    .correlation = s->trace->items.at[run].correlation,
+                                    .what = INDEX_NONE,
+                                    .lane = s->trace->items.at[caller].lane,
+                                    .kind = KINETO_ITEM_WORKER_WAIT}));
 }
 
 /* Once the worker has begun, a call has nothing to do but to return. The worker may take its core.
