@@ -8,12 +8,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "inspect/disk_room.h"
 #include "record/carry.h"
 #include "record/hook.h"
 #include "record/reserve.h"
@@ -185,11 +185,7 @@ static bool leaves_margin(int fd, u64 bytes) {
   if (fd < 0 && tscope_trace.carried) /* its server may not answer */
     return true;
   int unknown = fd >= 0 ? fstatvfs(fd, &disk) : statvfs(tscope_trace.path, &disk);
-  if (unknown || disk.f_blocks == 0)
-    return true;
-  u64 unit = disk.f_frsize ? disk.f_frsize : disk.f_bsize;
-  u64 twentieth = (u64)disk.f_blocks * unit / 20;
-  return (u64)disk.f_bavail * unit >= MIN(twentieth, tscope_trace.disk_free) + bytes;
+  return unknown || disk_has_room(&disk, tscope_trace.disk_free, bytes);
 }
 
 /* The reserve from the end of the chunks on. Valgrind reads all memory that a process can read,

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "facts/own_file.h"
 #include "facts/run_folders.h"
 #include "format/text_parts.h"
 #include "format/tscope_format.h"
+#include "inspect/disk_room.h"
 #include "inspect/small_file.h"
 #include "scripts/launch/installed_files.h"
 #include "scripts/launch/message.h"
@@ -22,10 +22,10 @@
 #include "settings/process_environment.h"
 #include "settings/setting_values.h"
 
-#define LEAST_TRACE 128e3 /* bytes: a file's header and its first chunk */
-
 /* Each costs a question to a file server while the job's caller waits. */
 enum { MOST_HEADERS = 1000 };
+
+enum { LEAST_TRACE = 128000 }; /* bytes: a file's header and its first chunk */
 
 /* The folder of a run, with the time of its last new trace; INT64_MIN if there is none. */
 struct run_folder {
@@ -170,12 +170,12 @@ static bool folders_can_be_made(const char *folder) {
 }
 
 /* What TSCOPE_DISK_FREE says, in bytes. */
-static double least_free(void) {
+static u64 least_free(void) {
   u64 bytes = 0;
   const char *value = tscope_environment_now("TSCOPE_DISK_FREE");
   if (!(value && tscope_read_size(value, &bytes)))
     tscope_read_size(TSCOPE_DISK_FREE_STANDARD, &bytes);
-  return (double)bytes;
+  return bytes;
 }
 
 /* Why no trace can be written there, in `why`; false if nothing speaks against it. The shim decides
@@ -202,15 +202,10 @@ static bool cannot_write(const char *directory, char *why, size_t bytes) {
     snprintf(why, bytes, "%s cannot be written to (%s)", path, strerror(errno));
     return true;
   }
-  if (statvfs(path, &disk) != 0 || disk.f_blocks == 0)
+  if (statvfs(path, &disk) != 0 || disk_has_room(&disk, least_free(), LEAST_TRACE))
     return false;
-  double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
-  double margin = (double)disk.f_blocks * (double)disk.f_frsize / 20;
-  double least = least_free();
-  margin = MIN(margin, least);
-  if (free_bytes > margin + LEAST_TRACE)
-    return false;
-  snprintf(why, bytes, "the disk of %s is full: %.1f MB are free", path, free_bytes / 1e6);
+  snprintf(why, bytes, "the disk of %s is full: %.1f MB are free", path,
+           (double)disk.f_bavail * (double)disk.f_frsize / 1e6);
   return true;
 }
 
