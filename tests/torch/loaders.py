@@ -63,6 +63,13 @@ def seconds_for(ranks, workers, ahead, change, quicker_s):
     return ends
 
 
+def waking_up_ms(ranks):
+    """How much longer rank 1, which waits for its batches, needs to take one that is ready. Without a core it goes on late.
+    Nothing says whether it would still do so if it did not wait."""
+    takes = [sum(step["has"] - max(step["ready"], step["wants"]) for step in steps) / len(steps) for steps in ranks]
+    return 1e3 * max(0, takes[1] - takes[0])
+
+
 def check(name, build, folder):
     options, change, named = JOBS[name]
     job = TorchJob(build, folder, "job")
@@ -86,7 +93,8 @@ def check(name, build, folder):
     print(f"{name}: {step_ms:.1f} ms a step; {change}: {said_ms:.1f} ms, in truth {changed_ms:.1f} ms")
     expect(abs(document["distributed"]["mean_step_wall_ms"] - step_ms) < 0.05 * step_ms, f"the job's own clock says {step_ms} ms")
     off = 0.15 if "--pause-ms" in value else 0.1
-    expect(abs(said_ms - changed_ms) < off * step_ms, f"{name}: {rows}")
+    less_ms = waking_up_ms(ranks) if change == EQUAL else 0
+    expect(-less_ms - off * step_ms < said_ms - changed_ms < off * step_ms, f"{name}: {rows}")
     # Equal loaders get unequal shares of a busy machine, so one may be the slower one in truth. But both are the limit:
     # to mend one promises nothing beyond that, within what figures may be off.
     found = [f for f in findings_of(document, "DIST.STRAGGLER") if (f["saving_s"] or 0) > 0]

@@ -58,7 +58,7 @@ def main():
             if grows:
                 expect(memory["growth_bytes_per_step"] == 4 * floats, f"{memory['growth_bytes_per_step']}")
                 line = line_of(os.path.join(scratch, "train.py"), "KEPT")
-                expect(memory["growth_source"].endswith(f"train.py:{line})"), f"{memory['growth_source']}")
+                expect(memory["growth_source"].endswith(f"train.py:{line} (<module>)"), f"{memory['growth_source']}")
                 title, = (f["title"] for f in findings_of(document, "MEMORY.GROWTH"))
                 expect(f"train.py:{line}" in title, title)
                 samples = memory["growth_samples"]
