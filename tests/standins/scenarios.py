@@ -86,17 +86,19 @@ SCENARIOS = {
     "pipeline": {"options": ["--pipeline", "4", "--micro-batches", "6"], "pipeline": (4, 6)},
     "pipeline-data": {"options": ["--pipeline", "2"], "pipeline": (2, 4)},
     "pipeline-slow-stage": {"options": ["--pipeline", "4", "--micro-batches", "6", *SLOW_STAGE, "2"],
-                            "pipeline": (4, 6), "slow_stage": 2},
-    "pipeline-data-slow-stage": {"options": ["--pipeline", "2", *SLOW_STAGE, "1"], "pipeline": (2, 4), "slow_stage": 1},
+                            "pipeline": (4, 6), "slow_stages": [2]},
+    "pipeline-two-slow-stages": {"options": ["--pipeline", "4", "--micro-batches", "6", *SLOW_STAGE, "1", "--slow-stage-too", "3"],
+                                 "pipeline": (4, 6), "slow_stages": [1, 3]},
+    "pipeline-data-slow-stage": {"options": ["--pipeline", "2", *SLOW_STAGE, "1"], "pipeline": (2, 4), "slow_stages": [1]},
     "pipeline-interleaved": {"options": ["--steps", "12", "--pipeline", "4", "--micro-batches", "8", "--schedule", "1"],
                              "pipeline": (4, 8), "chunks": 2},
     "pipeline-interleaved-slow-stage": {"options": ["--steps", "12", "--pipeline", "4", "--micro-batches", "8", "--schedule", "1",
                                                     *SLOW_STAGE, "1"],
-                                        "pipeline": (4, 8), "chunks": 2, "slow_stage": 1},
+                                        "pipeline": (4, 8), "chunks": 2, "slow_stages": [1]},
     "pipeline-zero-bubble": {"options": ["--pipeline", "4", "--micro-batches", "8", "--schedule", "2"],
                              "pipeline": (4, 8)},
     "pipeline-zero-bubble-slow-stage": {"options": ["--pipeline", "2", "--schedule", "2", *SLOW_STAGE, "0"],
-                                        "pipeline": (2, 4), "slow_stage": 0},
+                                        "pipeline": (2, 4), "slow_stages": [0]},
     "tensor": {"options": ["--tensor", "2"]},
     "experts-all": {"options": ["--experts", "1", "--loss", "0", "--marks", "1", "--tensor", "4"],
                     "family": {"all_to_all"}},
@@ -314,17 +316,18 @@ def worth_naming(what_if, step, least=0.02):
 
 
 def compare_slow_stage(check, report, truth, scenario, first, last):
-    """A slow stage is named, all of its ranks, and worth what a replay of the log says; no other is."""
-    stages, slow = scenario["pipeline"][0], scenario.get("slow_stage")
-    found = [f for f in report["findings"] if f["title"].startswith("Stage ")]
-    ranks = [rank.number for rank in truth.ranks if rank.number % stages == slow]
+    """Slow stages are named, all of their ranks, and worth what a replay of the log says; no other is."""
+    stages, slow = scenario["pipeline"][0], scenario.get("slow_stages", [])
+    found = [f for f in report["findings"] if f["title"].startswith("Stage")]
+    ranks = [rank.number for rank in truth.ranks if rank.number % stages in slow]
     what_if = truth.what_if(first, last, [ranks]) if ranks else {}
     worth = ranks and (found or worth_naming(what_if, what_if["groups"][0], 0.05))
     check.equal("stages that are named", [f["ranks"] for f in found], [ranks] if worth else [])
     if ranks:
         step = what_if["groups"][0]
         rows = {row["change"]: row["step_ms"] for row in report["critical_path"]["what_if"]}
-        check.ms(f"what if: stage {slow}", rows.get(f"stage {slow} as fast as the others"), step)
+        name = f"stage{'s'[len(slow) == 1:]} {', '.join(map(str, slow))}"
+        check.ms(f"what if: {name}", rows.get(f"{name} as fast as the others"), step)
 
 
 def compare_pipeline(check, pipeline, steady, stages, batches, chunks=1):

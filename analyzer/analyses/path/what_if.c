@@ -112,6 +112,32 @@ static void add_stages(struct analysis *a) {
   }
 }
 
+/* Stages of which each alone would have to wait for the others: those that wait about as little as
+ * the one that waits least, where most wait longer. */
+static void add_stages_together(struct analysis *a) {
+  const struct results *r = a->results;
+  u32 n = r->n_pipeline_stage, stages = 0;
+  double *waits = arena_array(a->arena, n, sizeof(*waits));
+  u32 *numbers = arena_array(a->arena, n, sizeof(*numbers));
+  bool *in = arena_array(a->arena, a->model->n_ranks, sizeof(*in));
+  if (LIST_KNOWN(waits, 0, n, i, r->pipeline_stage[i].bubble_ms) < n || n < 4)
+    return;
+  SORT(waits, n, by_double);
+  double least = waits[0], most = (least + waits[n / 2]) / 2;
+  FOR_EACH(r->pipeline_stage, n, one) {
+    if (one->bubble_ms >= most)
+      continue;
+    numbers[stages++] = one->stage;
+    const bool *its = mark_ranks(a, one->ranks, one->n_ranks);
+    for (u32 i = 0; i < a->model->n_ranks; i++)
+      in[i] |= its[i];
+  }
+  if (stages < 2 || 2 * stages > n)
+    return;
+  struct what_if *row = add_row(a, WHAT_IF_STAGES, CHANGE_RANKS, 0, in);
+  row->change = say(a, "stages %s as fast as the others", rank_list_in(a->arena, numbers, stages));
+}
+
 /* The lines at which the host waits longest for the GPU. */
 static void add_lines(struct analysis *a) {
   const struct lines_result *lines = &a->results->lines;
@@ -156,6 +182,7 @@ static void choose_rows(struct analysis *a) {
   };
   add_late_ranks(a);
   add_stages(a);
+  add_stages_together(a);
   FOR_EACH(whole, LENGTH_OF(whole), one) {
     if (!one->applies)
       continue;

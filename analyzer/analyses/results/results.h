@@ -40,6 +40,7 @@
 enum what_if_kind {
   WHAT_IF_RANK,          /* `rank` as fast as the median of its peers, and those that act with it */
   WHAT_IF_STAGE,         /* stage `rank` of a pipeline as fast as the others */
+  WHAT_IF_STAGES,        /* those that wait least, together */
   WHAT_IF_EVERY_RANK,    /* every rank as fast as that */
   WHAT_IF_COMMUNICATION, /* transfers take no time; ranks still wait for each other */
   WHAT_IF_LAUNCHES,      /* the host takes no time but for input */

@@ -44,7 +44,8 @@ static double time_factor(struct rank *rank) {
   double factor = 1 + options->jitter * (2 * uniform(rank) - 1);
   if (rank->step < options->warmup)
     factor *= options->warmup_factor;
-  bool slow_stage = options->pipeline > 1 && rank->stage == options->slow_stage;
+  bool slow_stage = options->pipeline > 1 &&
+                    (rank->stage == options->slow_stage || rank->stage == options->slow_stage_too);
   if ((rank->rank == options->slow_rank || slow_stage) && rank->step >= options->slow_from)
     factor *= options->slow_factor;
   return factor;

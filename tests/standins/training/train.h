@@ -48,6 +48,7 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(int, pipeline, "--pipeline", 1, "stages of a pipeline, 1F1B with send and receive")            \
   X(int, schedule, "--schedule", 0, "of a pipeline; 0: 1F1B, 1: interleaved, 2: zero bubble")      \
   X(int, slow_stage, "--slow-stage", -1, "stage whose kernels take longer; -1: none")              \
+  X(int, slow_stage_too, "--slow-stage-too", -1, "a second stage that is as slow")                 \
   X(int, micro_batches, "--micro-batches", 4, "micro-batches per step in a pipeline")              \
   X(double, message_kb, "--message-kb", 128, "activations sent between stages")                    \
   X(int, warmup, "--warmup", 3, "first steps that are slower")                                     \

@@ -18,29 +18,61 @@ static const struct pipeline_stage *slowest_stage(const struct results *r, doubl
   return *ratio >= WORTH_MENTIONING ? most : NULL;
 }
 
-/* The stage that the others wait for: what the step saves if it is as fast as they are. NULL if
- * that is not worth mentioning. */
-static const struct pipeline_stage *limiting_stage(struct findings *f, double *saving_s) {
-  const struct pipeline_stage *best = NULL;
-  *saving_s = WORTH_MENTIONING * run_seconds(f, f->step_ms);
-  FOR_EACH(f->r->pipeline_stage, f->r->n_pipeline_stage, one) {
-    const struct cure *cure = what_if_cure(f, WHAT_IF_STAGE, one->stage);
-    double saving = cure ? saving_of(f, cure, NAN) : NAN;
-    if (saving >= *saving_s) {
-      best = one;
-      *saving_s = saving;
-    }
-  }
-  /* Only the cure of the stage that is named belongs to the finding. */
-  saving_of(f, best ? what_if_cure(f, WHAT_IF_STAGE, best->stage) : NULL, NAN);
-  return best;
+/* Stages that the others wait for. */
+struct limit {
+  const u32 *stages, *ranks;
+  u32 n, n_ranks;
+  double saving_s; /* of the run, if they are as fast as the others */
+};
+
+/* Two that are equally slow hide each other: together they save so many times what one does. */
+#define MORE_TOGETHER 1.25
+
+static bool has_any(const struct results *r, const bool *of_cure, const u32 *ranks, u32 n) {
+  return ANY(r->ranks, r->n_ranks, one, of_cure[one - r->ranks] && ranks_have(ranks, n, one->rank));
 }
 
-static u32 ranks_in_stage(const struct results *r, const struct straggler_group *group,
-                          const struct pipeline_stage *stage) {
+/* The stages and ranks that a cure makes faster. */
+static struct limit limit_of(struct findings *f, const struct cure *cure, double saving_s) {
+  const struct results *r = f->r;
+  const bool *in = cure->changes[0].ranks;
+  u32 *stages = arena_array(f->arena, r->n_pipeline_stage, sizeof(*stages)),
+      *ranks = arena_array(f->arena, r->n_ranks, sizeof(*ranks)), n = 0;
+  FOR_EACH(r->pipeline_stage, r->n_pipeline_stage, one)
+    if (has_any(r, in, one->ranks, one->n_ranks))
+      stages[n++] = one->stage;
+  u32 n_ranks = LIST_WHERE(ranks, 0, r->n_ranks, i, in[i], r->ranks[i].rank);
+  return (struct limit){stages, ranks, n, n_ranks, saving_s};
+}
+
+/* The stage that the others wait for, or several: none if that is not worth mentioning. */
+static struct limit limiting_stages(struct findings *f) {
+  const struct results *r = f->r;
+  const struct what_if *best = NULL,
+                       *together = FIND(r->what_if, r->n_what_if, row, row->kind == WHAT_IF_STAGES);
+  double most = WORTH_MENTIONING * run_seconds(f, f->step_ms);
+  FOR_EACH(r->what_if, r->n_what_if, row) {
+    double saving = row->kind == WHAT_IF_STAGE ? saving_of(f, &row->cure, NAN) : NAN;
+    if (saving >= most) {
+      best = row;
+      most = saving;
+    }
+  }
+  double saving = together ? saving_of(f, &together->cure, NAN) : NAN;
+  if (saving >= (best ? MORE_TOGETHER : 1) * most) {
+    best = together;
+    most = saving;
+  }
+  /* Only the cure of the stages that are named belongs to the finding. */
+  saving_of(f, best ? &best->cure : NULL, NAN);
+  return best ? limit_of(f, &best->cure, most) : (struct limit){.n = 0};
+}
+
+static u32 ranks_in_limit(const struct results *r, const struct straggler_group *group,
+                          const struct limit *limit) {
   return NUMBER_OF(r->ranks, r->n_ranks, one,
                    group->ranks[one - r->ranks] &&
-                       ranks_have(stage->ranks, stage->n_ranks, one->rank));
+                       ranks_have(limit->ranks, limit->n_ranks, one->rank));
 }
 
 /* Whether ranks are late for what the model has them do, as a stage with many layers is. */
@@ -49,72 +81,74 @@ static bool is_late_by_work(const struct results *r, const struct straggler_grou
   return reason != STRAGGLER_SLOW_INPUT && reason != STRAGGLER_NO_CORE;
 }
 
-/* Whether the late ranks are the stage, for its work: then the stage is told, and not they. */
+/* Whether the late ranks are the stages, or one of them, for their work: then these are told. */
 static bool is_the_stage(const struct results *r, const struct straggler_group *group,
-                         const struct pipeline_stage *stage) {
-  return is_late_by_work(r, group) && group->n == stage->n_ranks &&
-         ranks_in_stage(r, group, stage) == stage->n_ranks;
+                         const struct limit *limit) {
+  return is_late_by_work(r, group) && ranks_in_limit(r, group, limit) == group->n &&
+         group->n >= limit->n_ranks / limit->n;
 }
 
 bool is_slow_stage(struct findings *f, const struct straggler_group *group) {
-  double saving_s;
-  const struct pipeline_stage *limit = limiting_stage(f, &saving_s);
+  struct limit limit = limiting_stages(f);
   f->cure = (struct cure){0};
-  return limit && is_the_stage(f->r, group, limit);
+  return limit.n && is_the_stage(f->r, group, &limit);
 }
 
 /* Whether a few ranks of a stage, more ranks than it, or something else than its work make it slow:
  * they are told as stragglers. */
-static bool is_told_of_ranks(struct findings *f, const struct pipeline_stage *stage,
-                             double saving_s) {
+static bool is_told_of_ranks(struct findings *f, const struct limit *limit) {
   FOR_EACH(f->r->straggler_groups, f->r->n_straggler_groups, group) {
-    u32 common = ranks_in_stage(f->r, group, stage);
-    if ((common == group->n || common == stage->n_ranks) && group->cure.n &&
-        run_seconds(f, group->saving.ms) >= CAUSE_WITHIN * saving_s)
-      return !is_the_stage(f->r, group, stage);
+    u32 common = ranks_in_limit(f->r, group, limit);
+    if ((common == group->n || common == limit->n_ranks) && group->cure.n &&
+        run_seconds(f, group->saving.ms) >= CAUSE_WITHIN * limit->saving_s)
+      return !is_the_stage(f->r, group, limit);
   }
   return false;
 }
 
 /* The line at which ranks of a stage spend time that others do not; NULL if it is not known. */
 static const struct sampled_line *line_of_stage(const struct results *r,
-                                                const struct pipeline_stage *stage) {
+                                                const struct limit *limit) {
   const struct rank_result *best =
       LARGEST(r->ranks, r->n_ranks, one,
-              one->slow_line && ranks_have(stage->ranks, stage->n_ranks, one->rank),
+              one->slow_line && ranks_have(limit->ranks, limit->n_ranks, one->rank),
               one->slow_line->ms - one->slow_line->peers_ms);
   return best ? best->slow_line : NULL;
 }
 
-static void add_slow_stage(struct findings *f, const struct pipeline_stage *stage,
-                           double saving_s) {
-  const struct sampled_line *line = line_of_stage(f->r, stage);
-  const char *where = line ? say(f, " Its ranks spend %s a step at %s, the others %s, in samples.",
-                                 duration_ms(line->ms).text, words_of_line(f, line),
-                                 duration_ms(line->peers_ms).text)
+static void add_slow_stages(struct findings *f, const struct limit *limit) {
+  bool one = limit->n == 1;
+  const struct sampled_line *line = line_of_stage(f->r, limit);
+  const char *where = line ? say(f, " %s ranks spend %s a step at %s, the others %s, in samples.",
+                                 one ? "Its" : "Their", duration_ms(line->ms).text,
+                                 words_of_line(f, line), duration_ms(line->peers_ms).text)
                            : "";
   const char *bubble =
       isnan(f->r->pipeline_bubble)
           ? ""
           : say(f, " The pipeline's bubble is %s; %s cannot be avoided.",
                 percent(f->r->pipeline_bubble).text, percent(f->r->pipeline_inherent).text);
-  finding_add(f, severity_of(f, per_step_of(f, saving_s)), saving_s,
-              say(f, "Stage %u of the pipeline is slow: the others wait for it%s", stage->stage,
-                  at_line(f, ",", line)),
-              say(f,
-                  "If stage %u did its work as fast as the other stages, a step of %s would take "
-                  "%s less (replay of the steps).%s%s",
-                  stage->stage, duration_ms(f->step_ms).text,
-                  duration_ms(per_step_of(f, saving_s)).text, where, bubble),
-              line ? say(f,
-                         "Look at %s first; if that is the stage's layers, move layers from stage "
-                         "%u to the others (the embedding and the loss also count).",
-                         words_of_line(f, line), stage->stage)
-                   : say(f,
-                         "Move layers from stage %u to the others (the embedding and the loss also "
-                         "count), if its devices are as fast as theirs.",
-                         stage->stage),
-              stage->ranks, stage->n_ranks);
+  const char *stages =
+      say(f, "tage%s %s", one ? "" : "s", rank_list_in(f->arena, limit->stages, limit->n));
+  double step_saving = per_step_of(f, limit->saving_s);
+  finding_add(
+      f, severity_of(f, step_saving), limit->saving_s,
+      say(f, "S%s of the pipeline %s slow: the others wait for %s%s", stages, one ? "is" : "are",
+          one ? "it" : "them", at_line(f, ",", line)),
+      say(f,
+          "If s%s did %s work as fast as the other stages, a step of %s would take %s less "
+          "(replay of the steps).%s%s",
+          stages, one ? "its" : "their", duration_ms(f->step_ms).text,
+          duration_ms(step_saving).text, where, bubble),
+      line ? say(f,
+                 "Look at %s first; if that is the %s layers, move layers from s%s to the others "
+                 "(the embedding and the loss also count).",
+                 words_of_line(f, line), one ? "stage's" : "stages'", stages)
+           : say(f,
+                 "Move layers from s%s to the others (the embedding and the loss also count), if "
+                 "%s devices are as fast as theirs.",
+                 stages, one ? "its" : "their"),
+      limit->ranks, limit->n_ranks);
 }
 
 /* What a step saves if the excess goes: no more than if all ranks were equally fast and messages
@@ -128,13 +162,12 @@ static double saving_of_excess(struct findings *f) {
 
 void rule_pipeline_bubble(struct findings *f) {
   const struct results *r = f->r;
-  double saving_s;
-  const struct pipeline_stage *limit = limiting_stage(f, &saving_s);
-  if (limit && is_told_of_ranks(f, limit, saving_s))
+  struct limit limit = limiting_stages(f);
+  if (limit.n && is_told_of_ranks(f, &limit))
     f->cure = (struct cure){0};
-  else if (limit)
-    add_slow_stage(f, limit, saving_s);
-  if (limit)
+  else if (limit.n)
+    add_slow_stages(f, &limit);
+  if (limit.n)
     return;
   if (!is_notable(f, r->pipeline_excess_ms))
     return;
