@@ -15,7 +15,8 @@
  *   process THREADS WHY FOLDER               threads of the job; why no Python frames follow; the
  *                                            folder that it is in
  *
- *   thread TID STATE NAME WAIT CALL FILE     what the kernel says; see inspect/thread_state.h
+ *   thread TID STATE NAME WAIT CALL FILE WAITS_FOR
+ *                                            what the kernel says; see inspect/thread_state.h
  *
  *   peer PID STATE WAIT CALL FILE            another child of the parent that cannot answer
  *

@@ -53,44 +53,11 @@ static ssize_t read_again(int file, char *text, size_t bytes) {
   return got;
 }
 
-/* What a thread waits for that reads or writes this file. */
-static u8 activity_of_file(const struct thread_activity *activity, i32 number) {
-  static const struct {
-    const char *begin;
-    u8 what;
-  } kinds[] = {{"socket:", TSCOPE_ACTIVITY_NETWORK},    {"pipe:", TSCOPE_ACTIVITY_PIPE},
-               {"anon_inode:", TSCOPE_ACTIVITY_EVENTS}, {"/dev/pts/", TSCOPE_ACTIVITY_PIPE},
-               {"/dev/tty", TSCOPE_ACTIVITY_PIPE},      {"/dev/shm/", TSCOPE_ACTIVITY_DISK},
-               {"/dev/", TSCOPE_ACTIVITY_DEVICE},       {"/", TSCOPE_ACTIVITY_DISK}};
-  char text[32];
-  thread_open_file(activity->pid, activity->tid, number, text, sizeof(text));
-  for (size_t i = 0; i < LENGTH_OF(kinds); i++)
-    if (tscope_begins_with(text, kinds[i].begin))
-      return kinds[i].what;
-  return TSCOPE_ACTIVITY_BLOCKED;
-}
-
-static u8 activity_of_call(const struct thread_activity *activity, const char *text, u64 gil,
+static u8 activity_in_call(const struct thread_activity *activity, const char *text, u64 gil,
                            u32 gil_bytes) {
   struct thread_call call = thread_call_of(text);
-  i32 number = call.number;
-  u64 first = call.arguments[0], second = call.arguments[1];
-  if (number < 0)
-    return TSCOPE_ACTIVITY_PAGES;
-  if (number == SYS_futex && gil && first - gil < gil_bytes)
-    return TSCOPE_ACTIVITY_GIL;
-#ifdef SYS_select
-  if (number == SYS_select && !first) /* how Python slept up to 3.10 */
-    return TSCOPE_ACTIVITY_SLEEP;
-#endif
-#ifdef SYS_poll
-  if (number == SYS_poll && !second)
-    return TSCOPE_ACTIVITY_SLEEP;
-#endif
-  if ((number == SYS_pselect6 && !first) || (number == SYS_ppoll && !second))
-    return TSCOPE_ACTIVITY_SLEEP;
-  u8 what = thread_call_waits(number);
-  return what == THREAD_CALL_FILE ? activity_of_file(activity, (i32)first) : what;
+  bool of_gil = call.number == SYS_futex && gil && call.arguments[0] - gil < gil_bytes;
+  return of_gil ? TSCOPE_ACTIVITY_GIL : thread_waits_for(activity->pid, activity->tid, &call);
 }
 
 /* Whether a thread that is not blocked is without a core. */
@@ -159,6 +126,6 @@ bool thread_activity_read(struct thread_activity *activity, u64 now_ns, u64 gil,
   else if (*text == 'r') /* "running" */
     *what = activity_on_core(activity, MIN(moment_ns, MAX_MOMENT_NS));
   else
-    *what = activity_of_call(activity, text, gil, gil_bytes);
+    *what = activity_in_call(activity, text, gil, gil_bytes);
   return alive;
 }

@@ -38,8 +38,8 @@
 
 enum call_kind { NOTHING, DESCRIPTOR, PATH, PATH_AT };
 
-#define TSCOPE_ACTIVITY_FILE THREAD_CALL_FILE
-static const struct {
+#define TSCOPE_ACTIVITY_FILE 255 /* the file decides */
+static const struct system_call {
   i32 number;
   enum call_kind kind;
   u8 waits;
@@ -50,11 +50,59 @@ static const struct {
 #undef X
 };
 
-u8 thread_call_waits(i32 number) {
+static const struct system_call *find_call(i32 number) {
   for (size_t i = 0; i < LENGTH_OF(calls); i++)
     if (calls[i].number == number)
-      return calls[i].waits;
+      return &calls[i];
+  return NULL;
+}
+
+/* What a thread waits for that reads or writes this file. */
+static u8 waits_for_file(const char *file) {
+  static const struct {
+    const char *begin;
+    u8 what;
+  } kinds[] = {{"socket:", TSCOPE_ACTIVITY_NETWORK},
+               {"pipe:", TSCOPE_ACTIVITY_PIPE},
+               {"anon_inode:", TSCOPE_ACTIVITY_EVENTS},
+               {"/dev/pts/", TSCOPE_ACTIVITY_PIPE},
+               {"/dev/tty", TSCOPE_ACTIVITY_PIPE},
+               {"/dev/shm/", TSCOPE_ACTIVITY_DISK},
+               {"/dev/", TSCOPE_ACTIVITY_DEVICE},
+               {"/", TSCOPE_ACTIVITY_DISK},
+               {"...", TSCOPE_ACTIVITY_DISK}}; /* the end of a long path */
+  for (size_t i = 0; i < LENGTH_OF(kinds); i++)
+    if (tscope_begins_with(file, kinds[i].begin))
+      return kinds[i].what;
   return TSCOPE_ACTIVITY_BLOCKED;
+}
+
+/* How Python slept up to 3.10, for one. */
+static bool waits_for_no_file(const struct thread_call *call) {
+  if (call->number == SYS_poll || call->number == SYS_ppoll)
+    return !call->arguments[1];
+  return (call->number == SYS_select || call->number == SYS_pselect6) && !call->arguments[0];
+}
+
+u8 thread_waits_for(pid_t pid, u32 tid, const struct thread_call *call) {
+  const struct system_call *known = find_call(call->number);
+  if (call->number < 0)
+    return TSCOPE_ACTIVITY_PAGES;
+  if (waits_for_no_file(call))
+    return TSCOPE_ACTIVITY_SLEEP;
+  if (!known || known->waits != TSCOPE_ACTIVITY_FILE)
+    return known ? known->waits : TSCOPE_ACTIVITY_BLOCKED;
+  char file[32];
+  thread_open_file(pid, tid, (i32)call->arguments[0], file, sizeof(file));
+  return waits_for_file(file);
+}
+
+u8 thread_waits_by_name(const char *name, const char *file) {
+  for (size_t i = 0; name && i < LENGTH_OF(calls); i++)
+    if (strcmp(calls[i].name, name) == 0)
+      return calls[i].waits != TSCOPE_ACTIVITY_FILE ? calls[i].waits
+                                                    : waits_for_file(file ? file : "");
+  return TSCOPE_ACTIVITY_UNKNOWN;
 }
 
 void thread_path(char path[THREAD_PATH_BYTES], pid_t pid, u32 tid, const char *file) {
@@ -175,12 +223,13 @@ static void read_call(pid_t pid, struct thread_state *state) {
   if (text[0] < '0' || text[0] > '9') /* "running", -1, or not to be read */
     return;
   struct thread_call call = thread_call_of(text);
+  const struct system_call *known = find_call(call.number);
+  state->waits_for = thread_waits_for(pid, state->tid, &call);
   snprintf(state->call, sizeof(state->call), "%d", call.number);
-  for (size_t i = 0; i < LENGTH_OF(calls); i++)
-    if (calls[i].number == call.number) {
-      snprintf(state->call, sizeof(state->call), "%s", calls[i].name);
-      find_file(pid, state, calls[i].kind, call.arguments);
-    }
+  if (!known)
+    return;
+  snprintf(state->call, sizeof(state->call), "%s", known->name);
+  find_file(pid, state, known->kind, call.arguments);
 }
 
 static void read_wait(pid_t pid, struct thread_state *state) {

@@ -23,8 +23,9 @@ static inline bool thread_is_stopped(char state) {
 /* Texts are empty if the kernel does not give them. */
 struct thread_state {
   u32 tid;
-  char state; /* as in /proc/PID/stat: R running, S sleeping, D waiting for a device, T stopped,
-                 t traced, Z ended */
+  char state;   /* as in /proc/PID/stat: R running, S sleeping, D waiting for a device, T stopped,
+                   t traced, Z ended */
+  u8 waits_for; /* an enum tscope_activity, but for the GIL; 0 if it is in no system call */
   char name[32];
   char wait[64];  /* the function of the kernel that it sleeps in */
   char call[32];  /* the system call it is in, or its number where the name is not known here */
@@ -45,6 +46,12 @@ struct thread_call {
 };
 struct thread_call thread_call_of(const char *text);
 
+/* What a thread that is blocked in this call waits for: an enum tscope_activity. */
+u8 thread_waits_for(pid_t pid, u32 tid, const struct thread_call *call);
+
+/* Likewise from the texts of a thread_state, where no more is known; NULL where not known. */
+u8 thread_waits_by_name(const char *call, const char *file);
+
 /* What a thread has open with that number: a path, or what the kernel calls it, such as
  * "socket:[123]"; cut to what fits, and empty if there is nothing. */
 void thread_open_file(pid_t pid, u32 tid, i32 number, char *text, size_t bytes);
@@ -63,8 +70,3 @@ u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most);
 
 /* False if the thread has ended. Preserves errno. */
 bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state);
-
-/* What a thread waits for in the system call `number`: an enum tscope_activity, or
- * THREAD_CALL_FILE: that depends on the file. */
-enum { THREAD_CALL_FILE = 255 };
-u8 thread_call_waits(i32 number);

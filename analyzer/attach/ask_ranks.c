@@ -199,6 +199,7 @@ static void read_thread(struct parse *p, const struct line *line) {
   thread->wait = decode(p->arena, line->field[3]);
   thread->call = decode(p->arena, line->field[4]);
   thread->file = decode(p->arena, line->field[5]);
+  thread->waits_for = (u8)count(line->field[6]);
 }
 
 static void read_stack(struct parse *p, const struct line *line) {

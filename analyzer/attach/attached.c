@@ -48,6 +48,7 @@ static int list_threads(struct process_look *l, u32 *tids) {
     stacks->threads[stacks->n_threads++] =
         (struct stalled_thread){.tid = *tid,
                                 .state = state.state,
+                                .waits_for = state.waits_for,
                                 .main = *tid == (u32)l->pid,
                                 .name = copy_text(l->arena, state.name),
                                 .wait = copy_text(l->arena, state.wait),

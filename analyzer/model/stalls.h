@@ -12,6 +12,7 @@ struct stalled_thread {
   u32 tid;          /* 0 if not known */
   u32 number;       /* as its recorded calls have it; INDEX_NONE if it has none */
   char state;       /* the kernel's letter: R, S, D, T, ...; 0 if not known */
+  u8 waits_for;     /* enum tscope_activity, but for the GIL; 0 if nobody said it */
   const char *name; /* as the kernel has it */
   const char *wait; /* the kernel's function that it sleeps in */
   const char *call; /* system call that it is in */

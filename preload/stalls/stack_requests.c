@@ -92,7 +92,6 @@ static void put_place(const struct thread_state *state) {
   put_text(known(state->wait));
   put_text(known(state->call));
   put_text(known(state->file));
-  put_word("\n");
 }
 
 static void put_thread(const struct thread_state *state, void *nothing) {
@@ -102,6 +101,8 @@ static void put_thread(const struct thread_state *state, void *nothing) {
   put_letter(state->state);
   put_text(known(state->name));
   put_place(state);
+  put_number(state->waits_for);
+  put_word("\n");
 }
 
 static void put_peer(u32 pid, const struct thread_state *state, void *nothing) {
@@ -110,6 +111,7 @@ static void put_peer(u32 pid, const struct thread_state *state, void *nothing) {
   put_number(pid);
   put_letter(state->state);
   put_place(state);
+  put_word("\n");
 }
 
 static void put_frame(struct stack_walk *walk, u32 i) {

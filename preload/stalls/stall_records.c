@@ -17,7 +17,8 @@ static void write_state(const struct thread_state *state, void *stall) {
                                               .wait = intern_text(state->wait),
                                               .call = intern_text(state->call),
                                               .file = intern_text(state->file)};
-  tscope_definitions_write(TSCOPE_REC_THREAD_STATE, (u8)state->state, &record, sizeof(record));
+  u16 tag = (u16)((u8)state->state | state->waits_for << 8);
+  tscope_definitions_write(TSCOPE_REC_THREAD_STATE, tag, &record, sizeof(record));
 }
 
 static void write_stack(const struct python_thread *thread, struct stack_walk *walk, bool moved,

@@ -59,8 +59,7 @@ def check_frames(printed, jobs, ways):
 def check_words(page):
     says = {int(rank): words for rank, words in re.findall(r"^rank (\d+)  now  (.*)$", page, re.M)}
     for way, words in [("in_c_with_the_gil", "keeps the GIL: at asked_rank.py:\\d+ \\(in_c_with_the_gil\\)"),
-                       ("asleep", "(sleeps|waits for data): at asked_rank.py:\\d+ \\(asleep\\)"),
-                       # time.sleep() of 3.9 and 3.10 is select()
+                       ("asleep", "sleeps: at asked_rank.py:\\d+ \\(asleep\\)"),
                        ("in_a_lock", "waits for a lock or an event: at asked_rank.py:\\d+ \\(in_a_lock\\)"),
                        ("in_a_device_wait", "input or output: at asked_rank.py"),
                        ("running", "runs")]:

@@ -37,7 +37,7 @@ SCENARIOS = {
     "gil": {"what": "waits for the GIL", "line": "the library", "function": "work_without_end"},
     "busy": {"what": "runs", "line": "the loop", "function": "spin"},
     "left-out": {"what": "sleeps", "line": "the nap", "function": "other_branch"},
-    "file-lock": {"what": "input or output", "line": "the file lock", "function": "lock_checkpoint",
+    "file-lock": {"what": "waits for a lock or an event", "line": "the file lock", "function": "lock_checkpoint",
                   "says": "checkpoint.lock"},
     "device": {"what": "input or output", "line": "the child", "function": "wait_for_child", "says": "(D)"},
     # It cannot write anything itself.

@@ -8,7 +8,6 @@
 #include "analyses/lines/line_sums.h"
 #include "base/arena.h"
 #include "base/texts.h"
-#include "inspect/system_calls.def"
 #include "inspect/thread_state.h"
 #include "kernels/communication.h"
 
@@ -25,10 +24,9 @@ static const struct stalled_thread *gil_holder(const struct rank_stall *stall) {
   return FIND(stall->threads, stall->n_threads, one, one->holds_gil && is_asleep(one));
 }
 
-/* Whether a system call is about a regular file: not a pipe, socket or device. */
-static bool is_on_file(const struct stalled_thread *thread) {
-  return thread->file && (thread->file[0] == '/' || text_starts_with(thread->file, "...")) &&
-         !text_starts_with(thread->file, "/dev/");
+/* An enum tscope_activity: what older traces do not say, the call's name does. */
+static u8 waits_for(const struct stalled_thread *thread) {
+  return thread->waits_for ? thread->waits_for : thread_waits_by_name(thread->call, thread->file);
 }
 
 const char *stall_state_words(char state) {
@@ -60,9 +58,8 @@ static bool is_in_communication(const struct stalled_thread *thread) {
                         op_named(frames[i]->function));
 }
 
-/* What a thread waits for in a system call, where no file says it. */
-static enum stall_doing doing_in_call(const char *call) {
-  static const enum stall_doing of_activity[] = {
+static enum stall_doing doing_in_call(u8 activity) {
+  static const enum stall_doing doing[] = {
       [TSCOPE_ACTIVITY_SLEEP] = STALL_SLEEPS,
       [TSCOPE_ACTIVITY_LOCK] = STALL_WAITS_FOR_LOCK,
       [TSCOPE_ACTIVITY_DISK] = STALL_INPUT_OUTPUT,
@@ -70,19 +67,8 @@ static enum stall_doing doing_in_call(const char *call) {
       [TSCOPE_ACTIVITY_PIPE] = STALL_WAITS_FOR_DATA,
       [TSCOPE_ACTIVITY_EVENTS] = STALL_WAITS_FOR_DATA,
       [TSCOPE_ACTIVITY_PROCESS] = STALL_WAITS_FOR_PROCESS,
-      [TSCOPE_ACTIVITY_BLOCKED] = STALL_UNKNOWN,
   };
-#define TSCOPE_ACTIVITY_FILE TSCOPE_ACTIVITY_PIPE
-  static const struct {
-    const char *name;
-    u8 waits;
-  } calls[] = {
-#define X(name, KIND, WAITS) {#name, TSCOPE_ACTIVITY_##WAITS},
-      TSCOPE_SYSTEM_CALLS(X)
-#undef X
-  };
-  const __typeof__(*calls) *found = FIND(calls, LENGTH_OF(calls), one, same_text(one->name, call));
-  return found && found->waits < LENGTH_OF(of_activity) ? of_activity[found->waits] : STALL_UNKNOWN;
+  return activity < LENGTH_OF(doing) ? doing[activity] : STALL_UNKNOWN;
 }
 
 static enum stall_doing stall_doing_of(const struct rank_stall *stall,
@@ -97,13 +83,13 @@ static enum stall_doing stall_doing_of(const struct rank_stall *stall,
     return STALL_INPUT_OUTPUT;
   if (holder)
     return holder == thread ? STALL_KEEPS_GIL : STALL_WAITS_FOR_GIL;
-  if (is_on_file(thread) && is_asleep(thread))
+  if (waits_for(thread) == TSCOPE_ACTIVITY_DISK && is_asleep(thread))
     return STALL_INPUT_OUTPUT;
   if (in_collective || (is_asleep(thread) && is_in_communication(thread)))
     return STALL_IN_COLLECTIVE;
   if (thread->state == 'R' || thread->moved)
     return STALL_RUNS;
-  return doing_in_call(thread->call);
+  return doing_in_call(waits_for(thread));
 }
 
 /* "read of pipe:[12], asleep in anon_pipe_read". NULL if nothing is known. */
@@ -223,7 +209,7 @@ bool stall_does_the_same(const struct stalled_rank *a, const struct stalled_rank
  * (`call`), is a child's, a loader's or a server's. */
 static bool may_be_of_ranks(const struct stalled_thread *thread, const char *call) {
   const struct call_frame *const *frames = thread->frames;
-  if (text_starts_with(thread->file, "pipe:"))
+  if (waits_for(thread) == TSCOPE_ACTIVITY_PIPE)
     return false;
   for (u32 i = 0; i < thread->n_frames && call && !call_frame_is_user_code(frames[i]); i++)
     if (frames[i]->file && strstr(frames[i]->file, "/torch/distributed/"))

@@ -76,6 +76,44 @@ static void a_rank_that_waits_for_its_child_waits_for_no_other_rank(void **state
   }
 }
 
+/* Samples of the same moment say the same. */
+static void a_blocked_thread_waits_for_what_its_samples_say(void **state) {
+  (void)state;
+  static const struct {
+    const char *call, *file;
+    u8 waits_for;
+    enum stall_doing what;
+    bool others;
+  } cases[] = {{"select", NULL, TSCOPE_ACTIVITY_SLEEP, STALL_SLEEPS, false},
+               {"select", NULL, TSCOPE_ACTIVITY_EVENTS, STALL_WAITS_FOR_DATA, true},
+               {"select", NULL, TSCOPE_ACTIVITY_UNKNOWN, STALL_WAITS_FOR_DATA, true},
+               {"flock", "/nfs/x.lock", TSCOPE_ACTIVITY_UNKNOWN, STALL_WAITS_FOR_LOCK, false},
+               {"read", "/dev/shm/x", TSCOPE_ACTIVITY_UNKNOWN, STALL_INPUT_OUTPUT, false},
+               {"read", "...e/x", TSCOPE_ACTIVITY_UNKNOWN, STALL_INPUT_OUTPUT, false},
+               {"read", "/dev/pts/0", TSCOPE_ACTIVITY_UNKNOWN, STALL_WAITS_FOR_DATA, false}};
+  FOR_EACH(cases, LENGTH_OF(cases), one) {
+    struct arena arena = {0};
+    const struct call_frame *frames[] = {&program};
+    struct stalled_thread thread = {.tid = 1,
+                                    .state = 'S',
+                                    .main = true,
+                                    .python = true,
+                                    .waits_for = one->waits_for,
+                                    .call = one->call,
+                                    .file = one->file,
+                                    .frames = frames,
+                                    .n_frames = 1};
+    struct rank_stall stall = rank_stall_empty();
+    struct stalled_rank out = {0};
+    stall.threads = &thread;
+    stall.n_threads = 1;
+    stall_describe(&arena, &stall, NULL, &out);
+    assert_int_equal(out.what, one->what);
+    assert_int_equal(out.awaits_others, one->others);
+    arena_release(&arena);
+  }
+}
+
 static struct stalled_rank describe(struct arena *arena, const struct call_frame *library) {
   const struct call_frame *frames[] = {&reduce, library, &program, &caller};
   struct stalled_thread thread = {
@@ -120,6 +158,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_thread_in_communication_waits_for_ranks),
       cmocka_unit_test(a_rank_that_waits_for_its_child_waits_for_no_other_rank),
+      cmocka_unit_test(a_blocked_thread_waits_for_what_its_samples_say),
       cmocka_unit_test(a_loop_of_a_library_is_named_with_the_line_that_calls_it),
       cmocka_unit_test(a_library_that_runs_no_loop_is_called_by_the_program),
   };

@@ -91,7 +91,7 @@ static enum answer answer_of(const char *text) {
 static void a_whole_answer(void **state) {
   (void)state;
   assert_int_equal(answer_of(FIRST "process 2 - /my%20job\n"
-                                   "thread 7 S a%20name hrtimer_nanosleep - -\n"
+                                   "thread 7 S a%20name hrtimer_nanosleep - - 3\n"
                                    "thread 8 R - - read /a%25b%2D\n"
                                    "peer 99 T - - -\n"
                                    "stack 8 1 0 1\n"
@@ -109,6 +109,7 @@ static void a_whole_answer(void **state) {
   assert_string_equal(first->name, "a name");
   assert_string_equal(first->wait, "hrtimer_nanosleep");
   assert_null(first->call);
+  assert_int_equal(first->waits_for, TSCOPE_ACTIVITY_SLEEP);
   assert_true(first->python && first->moved && !first->holds_gil && first->n_frames == 0);
   assert_int_equal(second->state, 'R');
   assert_string_equal(second->file, "/a%b-");

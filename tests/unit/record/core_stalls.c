@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which processes stall: not one whose threads write only records of the ring, but the same
- * process once it stops.
+ * process once it stops. What its threads wait for then.
  */
 #include "core_child.h"
+
+#include <sys/select.h>
 
 #include "record/families.h"
 
@@ -11,8 +13,9 @@ extern const struct tscope_family tscope_stalls_family; /* links the watchdog in
 
 static const u32 limit_s = 1, seconds = 6;
 
+/* As Python slept up to 3.10. */
 static void pause_10_ms(void) {
-  nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  select(0, NULL, NULL, NULL, &(struct timeval){.tv_usec = 10000});
 }
 
 static bool is_stalled(void) {
@@ -35,13 +38,23 @@ static void count_stalls(const struct trace_record *at, void *stalls) {
       at->record->type == TSCOPE_REC_STALL && at->record->tag == TSCOPE_STALL_NOTHING_MOVED;
 }
 
+/* A select() without descriptors waits for nobody. */
+static void check_sleepers(const struct trace_record *at, void *n) {
+  if (at->record->type != TSCOPE_REC_THREAD_STATE || (at->record->tag & 0xff) != 'S')
+    return;
+  assert_int_equal(at->record->tag >> 8, TSCOPE_ACTIVITY_SLEEP);
+  ++*(u32 *)n;
+}
+
 static void a_process_that_writes_only_to_the_ring_moves(void **state) {
   (void)state;
   struct scene scene;
-  u32 stalls = 0;
+  u32 stalls = 0, sleepers = 0;
   scene_play(&scene, play_ring, NULL);
   assert_true(trace_walk(&scene.trace, count_stalls, &stalls) > 0);
   assert_int_equal(stalls, 1);
+  trace_walk(&scene.trace, check_sleepers, &sleepers);
+  assert_int_equal(sleepers, 1);
   scene_end(&scene);
 }
 

@@ -94,6 +94,7 @@ static void fill_threads(struct stall_making *m, u32 number, struct rank_stall *
           (struct stalled_thread){.tid = state->tid,
                                   .number = number_of(m, state->tid),
                                   .state = (char)state->header.tag,
+                                  .waits_for = (u8)(state->header.tag >> 8),
                                   .main = state->tid == m->pid,
                                   .name = copy_string(m, state->name),
                                   .wait = copy_string(m, state->wait),
