@@ -195,12 +195,8 @@ struct tscope_collective_record *collective_record(const struct collective_call 
 void collective_end(struct tscope_thread *thread, struct collective_call *call,
                     ncclResult_t result) {
   end_pair(nccl_thread(thread), call->pair, &call->subject, result);
-  if (call->span.dur && TSCOPE_UNLIKELY(result != ncclSuccess))
-    __atomic_store_n(&collective_record(call)->result, (i32)result, __ATOMIC_RELAXED);
-  tscope_span_close(thread, call->span.dur, call->span.start);
-  if (TSCOPE_UNLIKELY(!nccl_accepted(result)))
-    tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a collective", (i32)result);
-  thread->launches_inside = false;
+  struct tscope_collective_record *record = collective_record(call);
+  nccl_call_end(thread, &call->span, record ? &record->result : NULL, "a collective", result);
 }
 
 void record_nccl_group_start(struct tscope_thread *thread, u64 start, ncclResult_t result) {

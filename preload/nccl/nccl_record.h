@@ -93,6 +93,18 @@ struct nccl_span {
   u64 start;
 };
 
+/* Closes the record of a call, and tells of a failure of `what`. `recorded`: where the record has
+ * the result; NULL if there is no record. */
+static inline void nccl_call_end(struct tscope_thread *thread, const struct nccl_span *span,
+                                 i32 *recorded, const char *what, ncclResult_t result) {
+  if (recorded && TSCOPE_UNLIKELY(result != ncclSuccess))
+    __atomic_store_n(recorded, (i32)result, __ATOMIC_RELAXED);
+  tscope_span_close(thread, span->dur, span->start);
+  if (TSCOPE_UNLIKELY(!nccl_accepted(result)))
+    tscope_failed_call(thread, TSCOPE_FAILED_NCCL, what, (i32)result);
+  thread->launches_inside = false;
+}
+
 /* collective: every collective and point-to-point call. `bytes` is count times element size, with
  * count in the sense that the function itself gives it. */
 #define TSCOPE_RECORDER_SHAPE_collective ~, AROUND

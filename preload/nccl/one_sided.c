@@ -30,10 +30,6 @@ struct nccl_span one_sided_begin(struct tscope_thread *thread, enum tscope_one_s
 }
 
 void one_sided_end(struct tscope_thread *thread, struct nccl_span *span, ncclResult_t result) {
-  if (span->dur && result != ncclSuccess) {
-    struct tscope_one_sided_record *record = tscope_span_record(span->dur);
-    __atomic_store_n(&record->result, (i32)result, __ATOMIC_RELAXED);
-  }
-  tscope_span_close(thread, span->dur, span->start);
-  thread->launches_inside = false;
+  struct tscope_one_sided_record *record = tscope_span_record(span->dur);
+  nccl_call_end(thread, span, record ? &record->result : NULL, "a one-sided call", result);
 }

@@ -442,7 +442,10 @@ static void one_sided_calls_are_recorded_apart(void **state) {
   assert_int_equal(call.comm, LAST(COMM, comm).comm);
   assert_true(call.dur != TSCOPE_DUR_PENDING);
   library.result = ncclInvalidUsage;
+  u32 failures = count(TSCOPE_REC_FAILED_CALL);
   assert_int_equal(wait_signal(2, NULL, comm, NULL), ncclInvalidUsage);
+  assert_int_equal(count(TSCOPE_REC_FAILED_CALL), failures + 1);
+  assert_string(LAST(FAILED_CALL, failed_call).what, "a one-sided call");
   call = LAST(ONE_SIDED, one_sided);
   assert_int_equal(call.header.tag, TSCOPE_ONE_SIDED_WAIT_SIGNAL);
   assert_int_equal(call.count, 2);
