@@ -2,6 +2,7 @@
 #include "torch/torch_family.h"
 
 #include "resolve/linker_work.h"
+#include "resolve/search.h"
 #include "torch/tensor_memory.h"
 #include "torch/torch_version.h"
 
@@ -27,7 +28,7 @@ static void find_functions(struct tscope_thread *thread) {
   const size_t n = LENGTH_OF(torch_functions);
   for (const struct torch_function *function = torch_functions; function < torch_functions + n;
        function++) {
-    void *address = torch_function(function->name);
+    void *address = tscope_first_definition(function->name);
     *(void **)(void *)((char *)&torch_family + function->offset) = address;
     if (!address)
       tscope_info(thread, TSCOPE_INFO_FEATURE, "not exported by this PyTorch", function->lost);
@@ -44,6 +45,8 @@ static void set_up(struct tscope_thread *thread) {
 
 static u8 done;
 
+/* Calls functions of PyTorch. While somebody holds the linker's lock, PyTorch's own constructors
+ * may not have run yet: that is why it is work for the linker. */
 static void find_torch(struct tscope_thread *thread) {
   if (!torch_loaded() || __atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
     return;

@@ -11,6 +11,7 @@
 #include "format/range_names.h"
 #include "format/text_parts.h"
 #include "record/job_steps.h"
+#include "resolve/search.h"
 #include "torch/class_result.h"
 #include "torch/torch_family.h"
 #include "torch/torch_hooks.def"
@@ -176,7 +177,7 @@ static void range_end(const void *range, void *context) {
 }
 
 void torch_phases_install(struct tscope_thread *thread) {
-  listening.add = (u64(*)(struct record_callback))torch_function(
+  listening.add = (u64(*)(struct record_callback))tscope_first_definition(
       "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
   if (!listening.add || !torch_family.range_name || !torch_has_record_callback()) {
     tscope_info(thread, TSCOPE_INFO_FEATURE, "this version of PyTorch is not known", "phases");
@@ -186,5 +187,5 @@ void torch_phases_install(struct tscope_thread *thread) {
       .start = tscope_torch_range_start, .end = range_end, .sampling_probability = 1.0};
   listening.callback.scopes[RECORD_SCOPE_USER] = true;
   listening.handle = listening.add(listening.callback);
-  listening.remove = (void (*)(u64))torch_function("_ZN2at14removeCallbackEm");
+  listening.remove = (void (*)(u64))tscope_first_definition("_ZN2at14removeCallbackEm");
 }

@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "torch/torch_version.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "format/text_parts.h"
 #include "inspect/small_file.h"
-#include "resolve/real_dlsym.h"
+#include "resolve/search.h"
 
 u32 torch_version;
 
-void *torch_function(const char *name) {
-  if (!dlopen || !dlclose)
-    return NULL;
-  void *library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
-  if (!library)
-    return NULL;
-  void *address = tscope_dlsym(library, name);
-  dlclose(library); /* gives back the reference; the library stays */
-  return address;
-}
-
 /* A function that every PyTorch 2 has. */
 static void *torch_landmark(void) {
-  return torch_function("_ZNK2at14RecordFunction4nameEv");
+  return tscope_first_definition("_ZNK2at14RecordFunction4nameEv");
 }
 
 bool torch_loaded(void) {
@@ -47,15 +35,14 @@ static bool read_quoted(const char *content, const char *assignment, char quote,
 
 /* In a wheel, torch/version.py is next to torch/lib/. */
 static bool version_from_wheel(char *text, size_t bytes) {
-  Dl_info where;
-  void *landmark = torch_landmark();
-  if (!landmark || !dladdr || !dladdr(landmark, &where) || !where.dli_fname)
+  struct tscope_object library;
+  if (!tscope_object_of(torch_landmark(), &library))
     return false;
-  const char *lib = strstr(where.dli_fname, "/lib/libtorch_cpu.so");
+  const char *lib = strstr(library.path, "/lib/libtorch_cpu.so");
   static char path[PATH_MAX]; /* found once, on a thread that may have little stack */
-  if (!lib || lib - where.dli_fname > (ptrdiff_t)sizeof(path) - 16)
+  if (!lib || lib - library.path > (ptrdiff_t)sizeof(path) - 16)
     return false;
-  snprintf(path, sizeof(path), "%.*s/version.py", (int)(lib - where.dli_fname), where.dli_fname);
+  snprintf(path, sizeof(path), "%.*s/version.py", (int)(lib - library.path), library.path);
   char content[1024];
   return small_file_read(path, content, sizeof(content)) > 0 &&
          read_quoted(content, "__version__ = ", '\'', text, bytes);
@@ -63,7 +50,7 @@ static bool version_from_wheel(char *text, size_t bytes) {
 
 /* Newer libraries have it: major, minor and patch in the three top bytes. */
 static bool version_from_library(char *text, size_t bytes) {
-  u64 (*abi_version)(void) = (u64(*)(void))torch_function("aoti_torch_abi_version");
+  u64 (*abi_version)(void) = (u64(*)(void))tscope_first_definition("aoti_torch_abi_version");
   if (!abi_version)
     return false;
   u64 version = abi_version();

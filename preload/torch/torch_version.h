@@ -38,6 +38,3 @@ bool torch_loaded(void);
 
 /* Sets torch_version and writes the TORCH fact, where it is to be found. */
 void torch_version_find(struct tscope_thread *thread);
-
-/* Address of a function of PyTorch that no hook stands before, NULL if it lacks it. */
-void *torch_function(const char *name);

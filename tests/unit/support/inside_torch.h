@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Functions of PyTorch as C++ calls them, under their names for the linker, in libtorch_cpu.so. A
+ * Functions of PyTorch as C++ calls them, under their names for the linker, in a library. A
  * struct that does not fit into registers is returned like a C++ class object: at the address in
  * the same hidden register.
  */
