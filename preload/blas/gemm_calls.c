@@ -6,7 +6,6 @@
 #include "blas/blas_record.h"
 #include "cuda/graphs/captured_kernels.h"
 #include "cuda/graphs/cuda_graphs.h"
-#include "cuda/last_error.h"
 #include "streams/stream_numbers.h"
 
 const char *const tscope_cublas_sonames[] = {"libcublas.so.13", "libcublas.so.12",
@@ -44,27 +43,11 @@ cudaStream_t blas_handle_stream(cublasHandle_t handle) {
   return get && get(handle, &stream) == CUBLAS_STATUS_SUCCESS ? stream : NULL;
 }
 
-/* Whether what was put on the stream went into a graph. The driver is queried first: it keeps no
- * last error. The legacy stream cannot be captured. */
-static bool is_captured(cudaStream_t stream) {
-  int (*is_capturing)(cudaStream_t, int *);
-  int status = 0;
-  if ((uintptr_t)stream <= TSCOPE_STREAM_LEGACY)
-    return false;
-  if ((is_capturing = DRIVER_FUNCTION("cuStreamIsCapturing")))
-    return is_capturing(stream, &status) == 0 && status != 0;
-  if (!(is_capturing = CUDA_FUNCTION("cudaStreamIsCapturing")) || !last_error_is_clear())
-    return false;
-  bool captured = is_capturing(stream, &status) == 0 && status != 0;
-  last_error_clear();
-  return captured;
-}
-
 static u32 dimension(i64 value) {
   return value >= 0 && value < TSCOPE_UNKNOWN ? (u32)value : TSCOPE_UNKNOWN;
 }
 
-/* What each replay of the graph does. Nothing if the beginning of the capture was not seen. */
+/* What each replay of the graph does. Nothing if the table of captures is full. */
 static void write_captured(struct tscope_thread *thread, const struct gemm_facts *facts,
                            cudaStream_t stream, u16 index) {
   struct {
@@ -93,7 +76,7 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
   if (handle)
     stream = blas_handle_stream(handle);
   u16 index = stream_index(thread, TSCOPE_STREAM_LEGACY, stream);
-  u32 captured = is_captured(stream);
+  u32 captured = graph_known_capture(TSCOPE_STREAM_LEGACY, stream) != 0;
   if (TSCOPE_UNLIKELY(captured))
     write_captured(thread, facts, stream, index);
   struct tscope_gemm_record *record =

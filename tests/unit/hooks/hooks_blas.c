@@ -13,6 +13,7 @@
 
 #include "blas/blas_hooks.def"
 #include "blas/blas_record.h"
+#include "cuda/graphs/cuda_graphs.h"
 #include "hooks_fakes.h"
 #include "hooks_trace.h"
 
@@ -35,7 +36,7 @@ struct matmul {
 
 static struct {
   cublasStatus_t result;
-  bool capturing;
+  int capture_queries;
   bool calls_lt;    /* every cuBLAS GEMM calls cuBLASLt's */
   int math_mode;    /* of every handle; -1: unknown */
   int kernels;      /* launched by each GEMM through the runtime */
@@ -86,9 +87,11 @@ static int behave(const struct fake_call *call) {
     *FAKE_ARG(call, 1, cudaStream_t *) = a_stream;
   else if (!strcmp(name, "cublasGetMathMode"))
     return blas.math_mode < 0 ? 1 : (*FAKE_ARG(call, 1, int *) = blas.math_mode, 0);
-  else if (!strcmp(name, "cudaStreamIsCapturing"))
-    *FAKE_ARG(call, 1, int *) = blas.capturing;
-  else if (!strcmp(name, "cublasLtMatrixLayoutGetAttribute"))
+  else if (!strcmp(name, "cuStreamGetCaptureInfo_v2")) {
+    blas.capture_queries++;
+    *FAKE_ARG(call, 1, int *) = 1;
+    *FAKE_ARG(call, 2, unsigned long long *) = 9;
+  } else if (!strcmp(name, "cublasLtMatrixLayoutGetAttribute"))
     return get_layout_attribute(call);
   else if (!strcmp(name, "cublasLtMatmulDescGetAttribute"))
     return get_matmul_attribute(call);
@@ -293,11 +296,15 @@ static void the_math_mode_counts_where_the_call_leaves_it_open(void **state) {
   assert_int_equal(LAST(GEMM, gemm).compute, 77);
 }
 
+/* CUDA is asked only while a capture goes on. */
 static void captured_gemms_are_marked(void **state) {
   (void)state;
-  blas.capturing = true;
+  cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  assert_int_equal(blas.capture_queries, 0);
+  graph_capture_began(tscope_ticks(), (u64)(uintptr_t)a_stream, 9, NULL);
   cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
   assert_int_equal(LAST(GEMM, gemm).captured, 1);
+  graph_capture_ended(tscope_self, (u64)(uintptr_t)a_stream, NULL);
 }
 
 static void failed_gemms_are_not_recorded(void **state) {

@@ -45,8 +45,10 @@ extern __thread struct fake_call fake_last; /* on this thread, without queries *
   HOOK(cublasLtMatmulDescGetAttribute, 0, cublasStatus_t,                                          \
        (cublasLtMatmulDesc_t desc, int attribute, void *value, size_t bytes, size_t *written),     \
        (desc, attribute, value, bytes, written), 0, 0, ())                                         \
-  HOOK(cudaStreamIsCapturing, 0, cudaError_t, (cudaStream_t stream, int *status),                  \
-       (stream, status), 0, 0, ())                                                                 \
+  HOOK(cuStreamGetCaptureInfo_v2, 0, int,                                                          \
+       (cudaStream_t stream, int *status, unsigned long long *id, void *graph, void *edges,        \
+        void *n),                                                                                  \
+       (stream, status, id, graph, edges, n), 0, 0, ())                                            \
   HOOK(ncclGetVersion, 0, ncclResult_t, (int *version), (version), 0, 0, ())                       \
   HOOK(cudaDriverGetVersion, 0, cudaError_t, (int *version), (version), 0, 0, ())                  \
   HOOK(cudaRuntimeGetVersion, 0, cudaError_t, (int *version), (version), 0, 0, ())                 \
