@@ -6,15 +6,15 @@
 
 #include "cuda/last_error.h"
 #include "gpu/gpu_clock.h"
-#include "streams/cuda_thread.h"
+#include "streams/stream_numbers.h"
 
 static bool reported;
 
 static void record_version(struct tscope_thread *thread, enum tscope_info key,
-                           cudaError_t (*get_version)(int *)) {
+                           int (*get_version)(int *)) {
   char text[32];
   int code;
-  if (!get_version || get_version(&code) != cudaSuccess || code <= 0)
+  if (!get_version || get_version(&code) || code <= 0)
     return;
   snprintf(text, sizeof(text), "%d.%d", code / 1000, code % 1000 / 10);
   tscope_info(thread, key, text, NULL);
@@ -28,14 +28,13 @@ static void record_memory(struct tscope_thread *thread, size_t bytes) {
 
 /* The driver's functions leave the job's last error alone. */
 static bool record_device_by_driver(struct tscope_thread *thread) {
-  int (*get_device)(int *) = DRIVER_FUNCTION("cuCtxGetDevice");
   int (*get_name)(char *, int, int) = DRIVER_FUNCTION("cuDeviceGetName");
   int (*get_memory)(size_t *, int) = DRIVER_FUNCTION("cuDeviceTotalMem_v2");
-  int device;
+  i32 device = cuda_current_device();
   char text[256];
   size_t bytes;
-  if (!get_device || !get_name || !get_memory || get_device(&device) ||
-      get_name(text, sizeof(text), device) || get_memory(&bytes, device))
+  if (device < 0 || !get_name || !get_memory || get_name(text, sizeof(text), device) ||
+      get_memory(&bytes, device))
     return false;
   text[sizeof(text) - 1] = '\0';
   tscope_info(thread, TSCOPE_INFO_GPU_NAME, text, NULL);
@@ -76,7 +75,7 @@ void gpu_facts_record_once(struct tscope_thread *thread) {
   if (TSCOPE_LIKELY(__atomic_load_n(&reported, __ATOMIC_RELAXED)) ||
       __atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
     return;
-  record_version(thread, TSCOPE_INFO_CUDA_DRIVER, CUDA_FUNCTION("cudaDriverGetVersion"));
+  record_version(thread, TSCOPE_INFO_CUDA_DRIVER, DRIVER_FUNCTION("cuDriverGetVersion"));
   record_version(thread, TSCOPE_INFO_CUDA_RUNTIME, CUDA_FUNCTION("cudaRuntimeGetVersion"));
   if (!record_device_by_driver(thread))
     record_device_by_runtime(thread);

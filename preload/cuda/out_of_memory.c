@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda/out_of_memory.h"
 
-#include "streams/cuda_thread.h"
+#include "streams/stream_numbers.h"
 
 /* c10::Device of a CUDA device, as in TENSOR records. */
-static u32 cuda_device(int index) {
+static u32 cuda_device(i32 index) {
   return 1u | (u32)index << 8;
 }
 
 void out_of_memory(struct tscope_thread *thread, u64 start, enum tscope_memory memory, u64 bytes) {
   TSCOPE_KEEP_ERRNO;
-  int (*get_device)(int *) = DRIVER_FUNCTION("cuCtxGetDevice");
   int (*get_memory)(size_t *, size_t *) = DRIVER_FUNCTION("cuMemGetInfo_v2");
   struct tscope_out_of_memory_record record = {
       .bytes = bytes,
@@ -22,8 +21,8 @@ void out_of_memory(struct tscope_thread *thread, u64 start, enum tscope_memory m
       .memory = memory,
   };
   size_t free_bytes, total_bytes;
-  int device;
-  if (memory != TSCOPE_MEMORY_PINNED && get_device && get_device(&device) == 0) {
+  i32 device = memory == TSCOPE_MEMORY_PINNED ? -1 : cuda_current_device();
+  if (device >= 0) {
     record.device = cuda_device(device);
     if (get_memory && get_memory(&free_bytes, &total_bytes) == 0) {
       record.device_free = free_bytes;

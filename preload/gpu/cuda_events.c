@@ -10,10 +10,15 @@
 
 struct cuda_events cuda_events;
 
-bool cuda_events_find(char *why, size_t why_bytes) {
+void *cuda_driver_open(void) {
   void *driver =
       tscope_library_open(tscope_driver_sonames[0], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   dlerror(); /* what was not there is no news to the job */
+  return driver;
+}
+
+bool cuda_events_find(char *why, size_t why_bytes) {
+  void *driver = cuda_driver_open();
   if (!driver) {
     snprintf(why, why_bytes, "there is no CUDA driver to record events with");
     return false;

@@ -34,6 +34,9 @@ struct cuda_events {
 
 extern struct cuda_events cuda_events;
 
-/* Fills in cuda_events. Loads the driver, as the runtime is about to do. False, with a reason in
- * words, if there is no suitable driver. */
+/* The driver's library, which is never unloaded: it loads it, as the runtime is about to do. NULL
+ * without one. */
+void *cuda_driver_open(void);
+
+/* Fills in cuda_events. False, with a reason in words, if there is no suitable driver. */
 bool cuda_events_find(char *why, size_t why_bytes);

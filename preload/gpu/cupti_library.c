@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "format/text_parts.h"
+#include "gpu/cuda_events.h"
 #include "resolve/loaded_objects.h"
 #include "resolve/real_dlsym.h"
+#include "resolve/search.h"
 #include "streams/cuda_thread.h"
 
 const char *const cupti_sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
@@ -31,10 +33,10 @@ static void *already_loaded(int *major) {
 /* The CUDA runtime's file, and which major version it is. */
 static bool find_runtime(char path[PATH_MAX], int *major) {
   int (*get_version)(int *) = CUDA_FUNCTION("cudaRuntimeGetVersion");
-  Dl_info info;
+  struct tscope_object runtime;
   int version;
-  if (!get_version || get_version(&version) || !dladdr((void *)get_version, &info) ||
-      !info.dli_fname || !realpath(info.dli_fname, path))
+  if (!get_version || get_version(&version) || !tscope_object_of(get_version, &runtime) ||
+      !realpath(runtime.path, path))
     return false;
   *major = version / 1000;
   return true;
@@ -60,7 +62,7 @@ static void *load_next_to_runtime(int *major) {
 
 /* The CUDA that the driver is for, as 13020; 0 without a driver that has an interface for CUPTI. */
 static int driver_version(void) {
-  void *driver = tscope_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void *driver = cuda_driver_open();
   int (*get_version)(int *) = driver ? tscope_dlsym(driver, "cuDriverGetVersion") : NULL;
   bool has_tables = driver && tscope_dlsym(driver, "cuGetExportTable");
   int version = 0;

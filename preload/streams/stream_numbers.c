@@ -27,13 +27,12 @@ static u64 gpu_key(u32 device, u32 gpu_stream) {
   return 1ull << 62 | (u64)device << 32 | gpu_stream;
 }
 
-/* The driver knows for sure; its functions leave the job's last CUDA error alone. */
+/* The driver knows for sure: cuCtxPushCurrent() and its like choose a device too. Its functions
+ * leave the job's last CUDA error alone. */
 i32 cuda_current_device(void) {
-  if (cuda_chosen_device >= 0)
-    return cuda_chosen_device;
   int (*get_device)(int *) = DRIVER_FUNCTION("cuCtxGetDevice");
   int device;
-  return get_device && !get_device(&device) ? device : -1;
+  return get_device && !get_device(&device) ? device : cuda_chosen_device;
 }
 
 /* If the driver does not give it, it is the device that CUDA begins with. Searching for a driver

@@ -290,6 +290,23 @@ static const char *object_of(const void *address) {
   return dladdr(address, &info) ? info.dli_fname : "";
 }
 
+/* numba and the like push a context, where cudaSetDevice() chose another device. */
+static void a_stream_is_on_the_device_whose_context_is_current(void **state) {
+  (void)state;
+  CUcontext first = NULL;
+  CUstream pushed;
+  assert_int_equal(cuCtxGetCurrent(&first), CUDA_SUCCESS);
+  assert_int_equal(cudaSetDevice(1), cudaSuccess);
+  assert_int_equal(cuCtxPushCurrent(first), CUDA_SUCCESS);
+  assert_int_equal(cuStreamCreate(&pushed, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  assert_int_equal(cuLaunchKernel(kernel_named("pushed"), 1, 1, 1, 32, 1, 1, 0, pushed, NULL, NULL),
+                   CUDA_SUCCESS);
+  assert_int_equal(LAST(STREAM, stream).handle, (u64)(uintptr_t)pushed);
+  assert_int_equal(LAST(STREAM, stream).device, 0);
+  assert_int_equal(cuCtxPopCurrent(NULL), CUDA_SUCCESS);
+  assert_int_equal(cudaSetDevice(0), cudaSuccess);
+}
+
 static void other_functions_are_the_drivers_own(void **state) {
   (void)state;
   const char *const names[] = {"cuInit", "cuDeviceGet", "cuCtxSetCurrent", "cuMemSetAccess"};
@@ -333,6 +350,7 @@ int main(void) {
       cmocka_unit_test(functions_of_the_host_have_their_stream),
       cmocka_unit_test(a_handle_that_comes_back_is_another_kernel),
       cmocka_unit_test(a_failed_launch_is_not_recorded),
+      cmocka_unit_test(a_stream_is_on_the_device_whose_context_is_current),
       cmocka_unit_test(other_functions_are_the_drivers_own),
       cmocka_unit_test(a_version_that_is_not_hooked_is_left_alone),
       cmocka_unit_test(errors_of_lookups_do_not_change),

@@ -17,6 +17,20 @@ int cuDriverGetVersion(int *version); /* of the driver, without which CUPTI is n
 
 static bool driver_is_older;
 
+/* What the driver says of itself, whatever runtime the job has: here one that knows of no driver.
+ */
+static void check_driver_fact(void) {
+  struct trace trace = trace_read();
+  const struct tscope_info_record *fact = NULL;
+  u32 n = 0;
+  do
+    fact = trace_record(&trace, TSCOPE_REC_INFO, n++);
+  while (fact && fact->header.tag != TSCOPE_INFO_CUDA_DRIVER);
+  assert_non_null(fact);
+  assert_string(fact->value, driver_is_older ? "12.9" : "13.0");
+  trace_close(&trace);
+}
+
 static void a_refusal_is_recorded_and_harms_nothing(void **state) {
   (void)state;
   void *memory;
@@ -33,6 +47,7 @@ static void a_refusal_is_recorded_and_harms_nothing(void **state) {
       cudaSuccess);
   assert_int_equal(refusals, asked);
   assert_int_equal(count(TSCOPE_REC_LAUNCH), 1);
+  check_driver_fact();
   assert_int_equal(LAST(STREAM, stream).gpu_stream, TSCOPE_UNKNOWN);
   struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
   assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_HOST);
