@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "format/tscope_format.h"
@@ -18,6 +19,12 @@ static inline bool thread_is_gone(char state) {
 
 static inline bool thread_is_stopped(char state) {
   return state == 'T' || state == 't';
+}
+
+/* Whether a thread that sleeps in this function of the kernel is frozen, as in a paused container.
+ */
+static inline bool thread_is_frozen(const char *wait) {
+  return strstr(wait, "freezer") || strstr(wait, "refrigerator");
 }
 
 /* Texts are empty if the kernel does not give them. */

@@ -76,10 +76,6 @@ void threads_now_stacks(void (*each)(const struct python_thread *thread, struct 
   }
 }
 
-static bool is_frozen(const struct thread_state *state) {
-  return strstr(state->wait, "freezer") || strstr(state->wait, "refrigerator");
-}
-
 void threads_now_peers(void (*each)(u32 pid, const struct thread_state *state, void *more),
                        void *more) {
   pid_t parent = getppid();
@@ -90,7 +86,7 @@ void threads_now_peers(void (*each)(u32 pid, const struct thread_state *state, v
   for (u32 i = 0; i < n && !tscope_trace_has_ended(); i++) {
     struct thread_state state;
     if (peers[i] != (u32)getpid() && thread_state_read((pid_t)peers[i], peers[i], &state) &&
-        (strchr("TtDZX", state.state) || is_frozen(&state)))
+        (strchr("TtDZX", state.state) || thread_is_frozen(state.wait)))
       each(peers[i], &state, more);
   }
 }

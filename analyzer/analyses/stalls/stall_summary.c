@@ -168,7 +168,7 @@ static const struct stalled_peer *find_peer_report(const struct analysis *a,
 }
 
 static const char *describe_peer(const struct stalled_peer *peer, enum stall_doing *what) {
-  bool frozen = peer->wait && (strstr(peer->wait, "freezer") || strstr(peer->wait, "refrigerator"));
+  bool frozen = thread_is_frozen(text_or_empty(peer->wait));
   *what = frozen || thread_is_stopped(peer->state) ? STALL_STOPPED
           : peer->state == 'D'                     ? STALL_INPUT_OUTPUT
                                                    : STALL_DEAD;
