@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How busy a GPU is, from the kernels of the newest ring chunks. Kernels of collectives do not
+ * How busy a GPU is, from the kernels of the newest ring chunks. Those that communicate do not
  * count: one that waits for another rank keeps its GPU busy without work.
  */
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "live/live_records.h"
 
 #include "import/tscope/ranks/processes.h"
+#include "kernels/kernels.h"
 
 enum { SPANS_KEPT = 1 << 20 };
 
@@ -98,9 +99,24 @@ static void read_memory(struct live_process *process, const struct tscope_memory
                                             .peak = MAX(memory->peak_allocated, peak)};
 }
 
+/* Whether kernels of that name communicate: one that waits for another rank does no work. */
+static bool communicates(struct live_process *process, u32 name) {
+  enum { UNKNOWN, NO, YES };
+  const char *text = live_string(process, name);
+  if (!text)
+    return false;
+  while (process->communicates.n <= name)
+    VECTOR_PUSH(&process->communicates, UNKNOWN);
+  u8 *known = &process->communicates.at[name];
+  if (*known == UNKNOWN)
+    *known = kernel_communication(process->kernel_names, text).library ? YES : NO;
+  return *known == YES;
+}
+
 static void read_kernel(struct live_process *process, const struct live_record *record) {
   u64 dur = trace_dur(record->record);
-  if (process->spans.n < SPANS_KEPT)
+  const struct tscope_gpu_kernel_record *kernel = (const void *)record->record;
+  if (process->spans.n < SPANS_KEPT && !communicates(process, kernel->name))
     VECTOR_PUSH(&process->spans,
                 (struct interval){record->start, chunk_ns(record->clock, record->time + dur)});
 }
@@ -212,7 +228,8 @@ int live_process_open(struct live_process *process, const char *path, char *why,
 }
 
 void live_process_close(struct live_process *process) {
-  FREE_EACH(process, comms.at, channels.at, channels.index.slots, received.at, spans.at, runs.at);
+  FREE_EACH(process, communicates.at, comms.at, channels.at, channels.index.slots, received.at,
+            spans.at, runs.at);
   rank_events_release(&process->called);
   rank_events_release(&process->seen);
   definitions_follow_end(&process->definitions);

@@ -66,8 +66,8 @@ struct live_memory {
   u64 allocated, reserved, peak;
 };
 
-/* A stretch in which every kernel of the GPU was seen, and how long some kernel other than a
- * collective's ran in it. */
+/* A stretch in which every kernel of the GPU was seen, and how long some kernel that does not
+ * communicate ran in it. */
 struct live_window {
   i64 from, to;
   i64 busy;
@@ -97,6 +97,8 @@ struct live_process {
   u64 records; /* so far */
   u32 rank;    /* TSCOPE_UNKNOWN_RANK if not known */
   struct followed_definitions definitions;
+  struct kernel_names *kernel_names; /* of all processes, or NULL */
+  VECTOR(u8) communicates;           /* by string, as far as kernels have that name */
   VECTOR(struct live_comm) comms;
   HASHED(struct live_channel) channels;
   u64 messages;
@@ -118,7 +120,7 @@ struct live_process {
   struct live_memory memory[LIVE_DEVICES];
   u32 n_memory;
   u32 out_of_memory;             /* refusals */
-  VECTOR(struct interval) spans; /* of this poll */
+  VECTOR(struct interval) spans; /* of this poll, without kernels that communicate */
   i64 spans_to;                  /* how far the GPU's kernels were seen; NS_UNKNOWN after a gap */
   struct live_window windows[LIVE_WINDOWS];
   u32 n_windows; /* of all times */
@@ -152,7 +154,7 @@ struct live_steps {
 /* live_steps.c: of what is kept to tell steps, only that of later ones from now on. */
 void live_forget_steps(struct live_process *process);
 
-/* live_gpu.c: share of time in which some kernel other than a collective's ran, over the newest
+/* live_gpu.c: share of time in which some kernel that does not communicate ran, over the newest
  * second or so of what was seen; NAN if not known. *until: how far it was seen. */
 void live_gpu_window(struct live_process *process);
 double live_gpu_share(const struct live_process *process, i64 *until);

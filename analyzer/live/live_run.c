@@ -11,6 +11,7 @@
 #include "base/now.h"
 #include "base/sorting.h"
 #include "import/tscope/ranks/processes.h"
+#include "kernels/kernels.h"
 
 enum { FILES_KEPT_FREE = 64 };
 /* After so many polls with the same processes, what they are to each other is known. */
@@ -35,9 +36,8 @@ static struct live_entry *find_or_add_entry(struct live_run *run, const char *pa
 static void close_entry(struct live_entry *entry) {
   if (entry->process)
     live_process_close(entry->process);
-  FREE_EACH(entry, process, run);
+  free(entry->process);
   entry->process = NULL;
-  entry->run = NULL;
   entry->alive_ticks = 0;
   entry->alive_changed = NS_UNKNOWN;
   entry->alive_changes = 0;
@@ -59,6 +59,7 @@ static void open_file(void *user, const char *path) {
     return;
   if (!same)
     close_entry(entry);
+  run->same_processes = 0;
   entry->inode = status.st_ino;
   entry->device = status.st_dev;
   entry->bytes = (u64)status.st_size;
@@ -67,8 +68,10 @@ static void open_file(void *user, const char *path) {
     free(process);
     return;
   }
+  if (!run->kernel_names)
+    run->kernel_names = kernel_names_new(NULL, entry->problem, sizeof(entry->problem));
+  process->kernel_names = run->kernel_names;
   entry->process = process;
-  run->same_processes = 0;
 }
 
 static int list_files(struct live_run *run) {
@@ -93,180 +96,80 @@ static int list_files(struct live_run *run) {
   return 0;
 }
 
-static const char *run_of(const struct live_entry *entry) {
-  return text_or_empty(entry->run);
-}
-
-/* As the report has it: copies of a run are other runs. */
-static void name_runs(struct live_run *run) {
-  SCOPED_ARENA struct arena arena = {0};
-  SCOPED struct trace_entry *all = memory_zeroed(size_sum(run->entries.n, 1), sizeof(*all));
-  u32 n = 0;
-  FOR_EACH(run->entries.at, run->entries.n, one) {
-    const struct live_entry *entry = *one;
-    if (entry->process)
-      all[n++] =
-          (struct trace_entry){.path = entry->path, .header = entry->process->trace.file.header};
-  }
-  trace_entries_name_runs(&arena, all, n);
-  for (u32 i = 0, k = 0; i < run->entries.n; i++) {
+/* The runs of all files, as the report has them, and which of them is read. */
+static void choose_run(struct live_run *run, char *why, size_t why_bytes) {
+  u32 n = run->entries.n;
+  arena_release(&run->arena);
+  run->traces = arena_array(&run->arena, n, sizeof(*run->traces));
+  for (u32 i = 0; i < n; i++) {
     struct live_entry *entry = run->entries.at[i];
-    free(entry->run);
-    entry->run = entry->process ? memory_text(all[k++].run) : NULL;
+    entry->of_run = false;
+    run->traces[i] = (struct trace_entry){
+        .number = i, .path = entry->path, .problem = entry->process ? NULL : entry->problem};
+    if (entry->process)
+      run->traces[i].header = entry->process->trace.file.header;
   }
+  trace_runs_group(&run->arena, run->traces, n, &run->runs);
+  run->chosen = trace_runs_choose(&run->runs, run->wanted, why, why_bytes);
+  snprintf(run->name, sizeof(run->name), "%s", run->chosen ? run->chosen->id : "");
+  for (u32 i = 0; run->chosen && i < run->chosen->n_entries; i++)
+    run->entries.at[run->chosen->entries[i].number]->of_run = !run->chosen->entries[i].problem;
 }
-
-static bool is_newer(const struct live_entry *a, const struct live_entry *b) {
-  u64 start = a->process->trace.file.header.start_realtime_ns,
-      other = b->process->trace.file.header.start_realtime_ns;
-  return start > other || (start == other && strcmp(run_of(a), run_of(b)) < 0);
-}
-
-/* As trace_runs_choose(): a whole name comes before the beginning of one. */
-static bool is_wanted(const struct live_run *run, const char *name, bool whole) {
-  return !run->wanted ||
-         (whole ? strcmp(name, run->wanted) == 0 : text_starts_with(name, run->wanted));
-}
-
-/* Whether that run is known to be the same job as the one that is read. */
-static bool is_with(const struct live_run *run, const char *name) {
-  return ANY(run->with.at, run->with.n, one, strcmp(*one, name) == 0);
-}
-
-static void forget_others(struct live_run *run) {
-  FOR_EACH(run->with.at, run->with.n, one)
-    free(*one);
-  run->with.n = 0;
-  run->same_processes = 0;
-}
-
-static void choose_run(struct live_run *run) {
-  const struct live_entry *newest = NULL;
-  bool whole =
-      ANY(run->entries.at, run->entries.n, one, run->wanted && !strcmp(run_of(*one), run->wanted));
-  FOR_EACH(run->entries.at, run->entries.n, item) {
-    const struct live_entry *entry = *item;
-    if (entry->process && is_wanted(run, run_of(entry), whole) &&
-        (!newest || is_newer(entry, newest)))
-      newest = entry;
-  }
-  const char *name = newest ? run_of(newest) : "";
-  if (strcmp(run->name, name) != 0 && !is_with(run, name))
-    forget_others(run);
-  snprintf(run->name, sizeof(run->name), "%s", name);
-  FOR_EACH(run->entries.at, run->entries.n, each)
-    (*each)->of_run = newest && (*each)->process &&
-                      (strcmp(run_of(*each), run->name) == 0 || is_with(run, run_of(*each)));
-}
-
-ORDER_POINTERS_BY(by_rank, struct live_entry,
-                  DOWN(attempt) UP(process->rank)
-                      DOWN(process->trace.file.header.start_realtime_ns))
 
 /* What the file defines so far, and the last collectives of its process, as the report reads them.
- */
-static struct process process_of(struct live_entry *entry, struct trace_entry *facts) {
+ * Of another run, which may be the same job, nothing was read yet. */
+static bool read_process(struct process *process, void *reader) {
+  const struct live_run *run = reader;
+  const struct live_entry *entry = run->entries.at[process->entry->number];
   struct live_process *live = entry->process;
-  *facts = (struct trace_entry){.path = entry->path, .header = live->trace.file.header};
-  struct process process = {.entry = facts, .events = live->called, .rank = live->rank};
-  process.events.definitions = &live->definitions.now;
-  return process;
-}
-
-struct known_processes {
-  struct processes all; /* of the run that is read */
-  struct live_entry **entries;
-  struct trace_entry *facts;
-  u32 attempts;
-};
-
-static void list_known(struct known_processes *known, const struct live_run *run) {
-  u32 n = run->entries.n, k = 0;
-  *known = (struct known_processes){.all.at = memory_zeroed(size_sum(n, 1), sizeof(struct process)),
-                                    .entries = memory_zeroed(size_sum(n, 1), sizeof(void *)),
-                                    .facts = memory_zeroed(size_sum(n, 1), sizeof(*known->facts))};
-  FOR_EACH(run->entries.at, n, entry) {
-    if (!(*entry)->of_run)
-      continue;
-    known->entries[k] = *entry;
-    known->all.at[k] = process_of(*entry, &known->facts[k]);
-    known->all.n = ++k;
-  }
-  known->attempts = processes_find_attempts(&known->all);
-}
-
-static void release_known(struct known_processes *known) {
-  FREE_EACH(known, all.at, entries, facts);
-}
-
-/* Whether a process of another run is a rank that this one lacks. What it defines is read first. */
-static bool is_lacked(const struct known_processes *known, struct live_entry *entry) {
-  struct trace_entry facts;
-  if (entry->of_run || !entry->process ||
-      !processes_may_lack(&known->all, &entry->process->trace.file.header))
+  if (!live || (!entry->of_run && live_process_poll(live, (struct ring_share){0}) < 0))
     return false;
-  bool read = live_process_poll(entry->process, (struct ring_share){0}) == 0;
-  struct process process = process_of(entry, &facts);
-  return read && processes_lack(&known->all, &process);
+  process->rank = live->rank;
+  process->events = live->called;
+  process->events.definitions = &live->definitions.now;
+  return true;
 }
 
-static void add_other_run(struct live_run *run, const char *name) {
-  VECTOR_PUSH(&run->with, memory_text(name));
-  FOR_EACH(run->entries.at, run->entries.n, one) {
-    struct live_entry *entry = *one;
-    if (!entry->process || strcmp(run_of(entry), name) != 0)
-      continue;
+/* Finds the runs that are the same job, the starts of it, and its ranks, all by the report's
+ * functions: the last start counts. */
+static void find_ranks(struct live_run *run) {
+  SCOPED_ARENA struct arena arena = {0};
+  struct processes all;
+  bool *added = arena_array(&arena, run->runs.n_runs, sizeof(*added));
+  FOR_EACH_CHANGED(run->traces, run->entries.n, trace)
+    if (run->entries.at[trace->number]->process)
+      trace->header = run->entries.at[trace->number]->process->trace.file.header;
+  processes_list(&all, run->chosen, &arena);
+  all.read = read_process;
+  all.reader = run;
+  FOR_EACH_CHANGED(all.at, all.n, process)
+    processes_read(&all, process);
+  processes_drop_unread(&all);
+  run->attempt = processes_add_other_runs(&all, &run->runs, run->chosen, added);
+  run->ranks_before = 0;
+  for (u32 attempt = 1; attempt <= run->attempt; attempt++)
+    processes_number(&all, attempt);
+  FOR_EACH(all.at, all.n, process) {
+    struct live_entry *entry = run->entries.at[process->entry->number];
     entry->of_run = true;
-    live_process_poll(entry->process, (struct ring_share){0});
+    entry->rank = process->rank;
+    entry->attempt = process->attempt;
+    entry->left_out = process->left_out || process->attempt != run->attempt;
+    run->ranks_before += process->attempt + 1 == run->attempt && !process->left_out;
   }
+  processes_release(&all);
 }
 
-/* Finds the runs that are the same job, and sets entry->attempt, both as the report has it. */
-static void find_attempts(struct live_run *run) {
-  struct known_processes known;
-  list_known(&known, run);
-  for (u32 i = 0; i < run->entries.n && processes_lack_any(&known.all, known.attempts); i++) {
-    if (!is_lacked(&known, run->entries.at[i]))
-      continue;
-    add_other_run(run, run_of(run->entries.at[i]));
-    release_known(&known);
-    list_known(&known, run);
-    i = UINT32_MAX; /* what this one lacks may be in one that was looked at before */
-  }
-  for (u32 i = 0; i < known.all.n; i++)
-    known.entries[i]->attempt = known.all.at[i].attempt;
-  release_known(&known);
-}
-
-/* A communicator can be made long after a process's trace began. */
-static bool has_new_comms(struct live_run *run) {
-  u32 before = run->comms;
-  run->comms = 0;
+/* A communicator can be made, or the first collective called, long after a process's trace began.
+ */
+static bool is_more_known(struct live_run *run) {
+  u32 before = run->known;
+  run->known = 0;
   FOR_EACH(run->entries.at, run->entries.n, entry)
     if ((*entry)->of_run)
-      run->comms += (*entry)->process->definitions.now.n_comms;
-  return run->comms != before;
-}
-
-/* As the report does it: the last start of the job counts, in it the last process with a rank, and
- * one without a rank where no other has ranks. */
-static void leave_out_others(struct live_run *run) {
-  SCOPED struct live_entry **order = memory_array(size_sum(run->entries.n, 1), sizeof(*order));
-  if (has_new_comms(run))
-    run->same_processes = 0;
-  if (run->same_processes++ < POLLS_UNTIL_KNOWN)
-    find_attempts(run);
-  u32 n = LIST_WHERE(order, 0, run->entries.n, i, run->entries.at[i]->of_run, run->entries.at[i]);
-  SORT(order, n, by_rank);
-  run->attempt = n ? order[0]->attempt : 0;
-  run->ranks_before = 0;
-  for (u32 i = 0; i < n; i++) {
-    bool same_start = i > 0 && order[i]->attempt == order[i - 1]->attempt;
-    u32 rank = order[i]->process->rank;
-    bool extra = same_start && (rank == TSCOPE_UNKNOWN_RANK || rank == order[i - 1]->process->rank);
-    order[i]->left_out = order[i]->attempt != run->attempt || extra;
-    run->ranks_before += order[i]->attempt + 1 == run->attempt && !extra;
-  }
+      run->known +=
+          (*entry)->process->definitions.now.n_comms + ((*entry)->process->called.calls.n > 0);
+  return run->known != before;
 }
 
 static struct ring_share share_of_ring(struct live_run *run, u32 index, u32 n) {
@@ -335,22 +238,19 @@ int live_run_poll(struct live_run *run, char *why, size_t why_bytes) {
     return error;
   }
   if (!run->same_processes)
-    name_runs(run);
-  choose_run(run);
+    choose_run(run, why, why_bytes);
   poll_run(run);
   run->polls++;
   run->poll_s = ns_to_s(clock_ns(CLOCK_MONOTONIC) - begin);
-  if (run->name[0] == 0) {
-    const struct live_entry *bad = run->entries.n ? run->entries.at[0] : NULL;
-    if (bad && bad->problem[0])
-      snprintf(why, why_bytes, "%s %s", bad->path, bad->problem);
-    else if (run->wanted)
-      snprintf(why, why_bytes, "no run in %s is called \"%s\"", run->directory, run->wanted);
-    else
+  if (!run->chosen) {
+    if (!run->entries.n)
       snprintf(why, why_bytes, "%s: no traces (*%s) here yet", run->directory, TSCOPE_FILE_SUFFIX);
     return -ENOENT;
   }
-  leave_out_others(run);
+  if (is_more_known(run))
+    run->same_processes = 0;
+  if (run->same_processes++ < POLLS_UNTIL_KNOWN)
+    find_ranks(run);
   return 0;
 }
 
@@ -361,7 +261,7 @@ void live_run_close(struct live_run *run) {
     free(*entry);
   }
   free(run->entries.at);
-  forget_others(run);
-  free(run->with.at);
+  arena_release(&run->arena);
+  kernel_names_free(run->kernel_names);
   *run = (struct live_run){0};
 }

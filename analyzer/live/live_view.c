@@ -150,9 +150,10 @@ static void list_ranks(struct live_view *view, struct live_run *run) {
     view->left_out += entry->of_run && entry->left_out && entry->attempt == run->attempt;
     if (!entry->of_run || entry->left_out)
       continue;
+    view->numbered += entry->rank != entry->process->rank;
     view->ranks[view->n_ranks++] = (struct live_rank){.entry = entry,
                                                       .process = entry->process,
-                                                      .rank = entry->process->rank,
+                                                      .rank = entry->rank,
                                                       .stalled_s = NAN,
                                                       .late_s = NAN,
                                                       .late_more_s = NAN,

@@ -98,6 +98,7 @@ struct live_view {
   u32 n_ranks, world;               /* world: 0 if not known */
   u32 n_running, n_trouble, n_over; /* ranks by state: fine, not, and ended normally */
   u32 left_out, unreadable;
+  u32 numbered; /* ranks that the traces do not tell */
   struct live_host *hosts;
   u32 n_hosts;
   double since_start_s;

@@ -144,6 +144,9 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
   if (view->left_out)
     pen_item(pen, STYLE_DIM,
              "processes left out: %s (a later one has their rank, or they have none)",
+  if (view->numbered && view->n_ranks > 1)
+    pen_item(pen, STYLE_WARNING, "ranks not known, only numbered: %s",
+             count_of(view->numbered).text);
              count_of(view->left_out).text);
   pen_item(pen, STYLE_DIM, "read %s in %s", byte_size((double)view->run->read_bytes).text,
            duration_s(view->run->poll_s).text);

@@ -85,7 +85,9 @@ int summaries_merge(const char *const *paths, u32 n_paths, const char *run, stru
   u32 kept = KEEP_WHERE(all.at, all.n, one, one->entry.run == wanted);
   kept = KEEP_FIRST(all.at, kept, last, one, last->entry.rank == one->entry.rank);
   if (!error && kept == 0) {
-    snprintf(why, why_bytes, run ? "there is no summary of run %s here" : "no rank is in it",
+    snprintf(why, why_bytes,
+             run ? "no summary here is of a run called \"%s\": give its whole name"
+                 : "no rank is in it",
              text_or_empty(run));
     error = -ENODATA;
   }

@@ -30,7 +30,7 @@ struct loading {
 static void read_process(void *user, u32 index, unsigned worker) {
   struct loading *loading = user;
   struct process *process = &loading->processes.at[index];
-  process_read(process, loading->options->kernel_names);
+  processes_read(&loading->processes, process);
   u32 done = atomic_fetch_add(&loading->done, 1) + 1;
   if (worker == 0)
     model_report_progress(loading->options, "reading", (double)done / loading->processes.n);
@@ -188,7 +188,7 @@ static int read_processes(struct loading *loading, const struct trace_runs *runs
   model->began_realtime_ns = find_begin(&loading->processes);
   model->timelines = &trace_timelines;
   if (result == 0) {
-    processes_number(&loading->processes);
+    processes_number(&loading->processes, model->attempt);
     add_ranks_to_model(loading);
     leave_times_out(model, options->timed_steps);
     join_ranks(model, options);
@@ -343,7 +343,7 @@ void trace_job_find(struct trace_job *job, const struct trace_runs *runs, u32 nu
   processes_list(&processes, run, arena);
   if (has_repeated_rank(run) || may_lack_ranks(runs, number, &processes)) {
     FOR_EACH_CHANGED(processes.at, processes.n, process)
-      process_read(process, NULL);
+      processes_read(&processes, process);
     processes_drop_unread(&processes);
     processes_find_ranks(&processes);
     job->attempts = processes_add_other_runs(&processes, runs, run, job->with);

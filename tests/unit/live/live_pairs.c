@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which call of a running job a run on its GPU belongs to, whatever order a look reads them in.
+ * Which call of a running job a run on its GPU belongs to, whatever order a look reads them in; and
+ * what its GPU does besides.
  */
 #include "live/live_process.h"
 #include "model_support.h"
@@ -91,10 +92,31 @@ static void a_stream_runs_the_calls_of_two_threads_in_order(void **state) {
   trace_writer_free(writer);
 }
 
+/* In vLLM's kernel ranks wait for one another, as in NCCL's. */
+static void a_kernel_that_communicates_is_no_work(void **state) {
+  struct live_process process;
+  i64 until;
+  struct trace_writer *writer = new_file();
+  u32 names[] = {trace_string(writer, "gemm"),
+                 trace_string(writer, "void vllm::cross_device_reduce_1stage<float, 2>(int)")};
+  for (u32 i = 0; i < 8; i++) {
+    struct tscope_gpu_kernel_record *kernel =
+        trace_add(writer, on_gpu, AT(1000 + 100 * i), TSCOPE_REC_GPU_KERNEL, 0, sizeof(*kernel));
+    kernel->dur = i % 4 == 0 ? 100 : 50;
+    kernel->name = names[i % 4 != 0 && i < 7];
+  }
+  look(*state, &process, writer, true);
+  assert_near(live_gpu_share(&process, &until), (100 + 100 + 50) / 750.0, 1e-6);
+  live_process_close(&process);
+  trace_writer_free(writer);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_run_may_come_before_its_call, make_fixture, drop_fixture),
       cmocka_unit_test_setup_teardown(a_stream_runs_the_calls_of_two_threads_in_order, make_fixture,
+                                      drop_fixture),
+      cmocka_unit_test_setup_teardown(a_kernel_that_communicates_is_no_work, make_fixture,
                                       drop_fixture)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -121,18 +122,71 @@ static void a_run_is_shown_by_its_name(void **state) {
   (void)state;
   static const struct {
     const char *wanted, *shown;
-  } runs[] = {{"job", "job"}, {"job-", "job-2"}, {NULL, "job-2"}};
+  } runs[] = {{"job", "job"}, {"job-", "job-2"}, {NULL, "other-2"}, {"other", NULL}, {"x", NULL}};
   char place[64], why[256];
   snprintf(place, sizeof(place), "%s/names", folder);
   assert_int_equal(mkdir(place, 0700), 0);
   save_process(place, "job", 0, 0, 1, 1000);
   save_process(place, "job-2", 1, 0, 1, 2000);
+  save_process(place, "other-1", 2, 0, 1, 3000);
+  save_process(place, "other-2", 3, 0, 1, 4000);
   for (u32 i = 0; i < LENGTH_OF(runs); i++) {
     struct live_run run = {.directory = place, .wanted = runs[i].wanted};
-    assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
-    assert_string_equal(run.name, runs[i].shown);
+    assert_int_equal(live_run_poll(&run, why, sizeof(why)), runs[i].shown ? 0 : -ENOENT);
+    if (runs[i].shown)
+      assert_string_equal(run.name, runs[i].shown);
+    else
+      assert_non_null(strstr(why, *runs[i].wanted == 'x' ? "no run is called" : "several runs"));
     live_run_close(&run);
   }
+}
+
+/* Two processes, of which `known` know their rank, and the last called a collective if `calls`. */
+static void check_unknown_ranks(u32 known, bool calls) {
+  static unsigned n;
+  char place[64], path[96], why[256];
+  snprintf(place, sizeof(place), "%s/unknown%u", folder, n++);
+  assert_int_equal(mkdir(place, 0700), 0);
+  for (u32 i = 0; i < 2; i++) {
+    struct tscope_file_header facts = {.tick_source = TSCOPE_TICK_MONOTONIC,
+                                       .tick_hz = 1000000000,
+                                       .pid = 1000 + i,
+                                       .rank = i < known ? i : TSCOPE_UNKNOWN_RANK,
+                                       .start_ticks = 1000000000,
+                                       .start_monotonic_ns = 1000000000,
+                                       .start_realtime_ns = 1800000000000000000u + i,
+                                       .host = "node0",
+                                       .run = "run"};
+    struct trace_writer *writer = trace_writer_new(&facts);
+    write_comm(writer, 1, 7, TSCOPE_UNKNOWN_RANK, 2, TSCOPE_BACKEND_GLOO);
+    if (calls)
+      write_call(writer, 1000, TSCOPE_OP_ALLREDUCE, 1, 0);
+    snprintf(path, sizeof(path), "%s/%u.tscope", place, i);
+    assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
+    trace_writer_free(writer);
+  }
+  struct live_run run = {.directory = place};
+  struct live_view view;
+  struct model *model = load(place, NULL);
+  assert_int_equal(live_run_poll(&run, why, sizeof(why)), 0);
+  live_view_make(&view, &run);
+  assert_int_equal(model->n_ranks, known && !calls ? 1 : 2);
+  assert_int_equal(view.n_ranks, model->n_ranks);
+  for (u32 r = 0; r < view.n_ranks; r++) {
+    assert_int_equal(view.ranks[r].rank, model->ranks[r].rank);
+    assert_int_equal(view.ranks[r].process->trace.file.header.pid, model->ranks[r].pid);
+  }
+  live_view_release(&view);
+  live_run_close(&run);
+  model_free(model);
+}
+
+static void processes_of_unknown_rank_are_numbered_as_in_the_report(void **state) {
+  (void)state;
+  check_unknown_ranks(0, false);
+  check_unknown_ranks(0, true);
+  check_unknown_ranks(1, false);
+  check_unknown_ranks(1, true);
 }
 
 /* As in the report: a copy of a run's folder is a run of its own, not another start of the job. */
@@ -190,6 +244,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reasons_of_silence_are_distinguished),
       cmocka_unit_test(a_run_is_shown_by_its_name),
+      cmocka_unit_test(processes_of_unknown_rank_are_numbered_as_in_the_report),
       cmocka_unit_test(a_copy_is_another_run),
       cmocka_unit_test(the_start_before_is_counted),
   };

@@ -101,7 +101,7 @@ static void part_copies(struct arena *arena, struct trace_entry *entries, u32 n)
       named[i].entry->run = name_of_folder(arena, named[i].entry->path);
 }
 
-void trace_entries_name_runs(struct arena *arena, struct trace_entry *entries, u32 n) {
+static void name_runs(struct arena *arena, struct trace_entry *entries, u32 n) {
   FOR_EACH_CHANGED(entries, n, entry)
     entry->run = entry->header.run[0] ? arena_text(arena, entry->header.run)
                                       : name_of_folder(arena, entry->path);
@@ -110,13 +110,12 @@ void trace_entries_name_runs(struct arena *arena, struct trace_entry *entries, u
 
 ORDER_BY(newest_first, struct trace_run, DOWN(start_realtime_ns) BY_TEXT(id))
 
-static void group_runs(struct found *found, struct trace_runs *runs) {
-  u32 n = found->entries.n;
-  struct trace_entry *entries = VECTOR_KEPT(&found->entries, found->arena);
-  struct trace_run *list = arena_array(found->arena, n, sizeof(*list));
-  trace_entries_name_runs(found->arena, entries, n);
+void trace_runs_group(struct arena *arena, struct trace_entry *entries, u32 n,
+                      struct trace_runs *runs) {
+  struct trace_run *list = arena_array(arena, n, sizeof(*list)), *run = NULL;
+  *runs = (struct trace_runs){.runs = list};
+  name_runs(arena, entries, n);
   SORT(entries, n, by_run);
-  struct trace_run *run = NULL;
   FOR_EACH_CHANGED(entries, n, entry) {
     if (!run || strcmp(run->id, entry->run) != 0) {
       run = &list[runs->n_runs++];
@@ -127,7 +126,6 @@ static void group_runs(struct found *found, struct trace_runs *runs) {
     run->start_realtime_ns = MAX(entry->header.start_realtime_ns, run->start_realtime_ns);
   }
   SORT(list, runs->n_runs, newest_first);
-  runs->runs = list;
 }
 
 int trace_runs_find(const char *const *paths, u32 n, unsigned threads, struct arena *arena,
@@ -145,7 +143,7 @@ int trace_runs_find(const char *const *paths, u32 n, unsigned threads, struct ar
     result = -ENOENT;
   } else {
     read_headers(&found, threads);
-    group_runs(&found, runs);
+    trace_runs_group(arena, VECTOR_KEPT(&found.entries, arena), found.entries.n, runs);
     result = 0;
   }
   free(found.entries.at);
@@ -167,10 +165,10 @@ const struct trace_run *trace_runs_choose(const struct trace_runs *runs, const c
       return run;
   }
   if (several)
-    snprintf(why, why_bytes, "several runs start with \"%s\"; --list shows them", name);
+    snprintf(why, why_bytes, "several runs start with \"%s\"; tscope list shows them", name);
   else if (!chosen && name)
-    snprintf(why, why_bytes, "no run is called \"%s\"; --list shows all runs", name);
-  else if (!chosen)
+    snprintf(why, why_bytes, "no run is called \"%s\"; tscope list shows all runs", name);
+  else if (!chosen && runs->n_runs)
     snprintf(why, why_bytes, "%s %s", runs->runs[0].entries[0].path,
              runs->runs[0].entries[0].problem);
   return several ? NULL : chosen;

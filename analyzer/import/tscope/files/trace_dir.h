@@ -15,6 +15,7 @@ struct trace_entry {
   const char *problem; /* why the file cannot be read at all, NULL if it can */
   struct tscope_file_header header; /* zero where there is a problem */
   u64 bytes;
+  u32 number; /* of the file, to who follows it */
 };
 
 /* The files of one run are adjacent in `entries`. */
@@ -35,8 +36,10 @@ struct trace_runs {
  * file. 0, or negative errno if nothing is there. */
 int trace_paths_find(const char *path, on_path *each, void *user);
 
-/* Sets `run` of entries of a directory by their paths and headers. */
-void trace_entries_name_runs(struct arena *arena, struct trace_entry *entries, u32 n);
+/* The runs of the entries of a directory, by their paths and headers: sets `run` of each, and sorts
+ * them. What is found lives in `arena` and in the entries. */
+void trace_runs_group(struct arena *arena, struct trace_entry *entries, u32 n,
+                      struct trace_runs *runs);
 
 /* Finds the traces at each of the paths: a directory of runs, one run's directory, or one file.
  * Headers are read on up to `threads` threads (0: one per core). Everything lives in `arena`. 0, or

@@ -34,14 +34,22 @@ void processes_sort(struct processes *processes) {
   SORT(processes->at, processes->n, by_start);
 }
 
-bool process_read(struct process *process, struct kernel_names *kernel_names) {
+bool processes_read(const struct processes *processes, struct process *process) {
   struct trace_file file;
+  if (processes->read)
+    return process->rank_events_read = processes->read(process, processes->reader);
   if (trace_file_open(&file, process->entry->path, process->why, sizeof(process->why)) < 0)
     return false; /* it was readable a moment ago */
-  process->rank_events_read = rank_events_read_in_budget(&process->events, &file, kernel_names,
-                                                         process->why, sizeof(process->why)) == 0;
+  process->rank_events_read =
+      rank_events_read_in_budget(&process->events, &file, processes->kernel_names, process->why,
+                                 sizeof(process->why)) == 0;
   trace_file_close(&file);
   return process->rank_events_read;
+}
+
+void processes_forget(const struct processes *processes, struct process *process) {
+  if (process->rank_events_read && !processes->read)
+    rank_events_release(&process->events);
 }
 
 void processes_drop_unread(struct processes *processes) {
@@ -104,19 +112,21 @@ void processes_keep_attempt(struct processes *processes, u32 attempt) {
     if (processes->at[i].attempt == attempt)
       processes->at[kept++] = processes->at[i];
     else
-      rank_events_release(&processes->at[i].events);
+      processes_forget(processes, &processes->at[i]);
   processes->n = kept;
 }
 
-void processes_number(struct processes *processes) {
+void processes_number(struct processes *processes, u32 attempt) {
   SCOPED struct hash_index known = {0};
   SCOPED struct hash_index later = {0};
   u32 next = 0;
   for (u32 i = 0; i < processes->n; i++)
-    if (processes->at[i].rank != TSCOPE_UNKNOWN_RANK)
+    if (processes->at[i].attempt == attempt && processes->at[i].rank != TSCOPE_UNKNOWN_RANK)
       hash_index_add(&known, processes->at[i].rank, i);
   for (u32 i = processes->n; i-- > 0;) {
     struct process *process = &processes->at[i];
+    if (process->attempt != attempt)
+      continue;
     if (process->rank == TSCOPE_UNKNOWN_RANK)
       number_unknown(processes, process, &known, known.n > 0, &next);
     else if (is_among(&later, process->rank))
@@ -128,8 +138,7 @@ void processes_number(struct processes *processes) {
 
 void processes_release(struct processes *processes) {
   FOR_EACH_CHANGED(processes->at, processes->n, process)
-    if (process->rank_events_read)
-      rank_events_release(&process->events);
+    processes_forget(processes, process);
   FREE_EACH(processes, at, notes.at);
   *processes = (struct processes){0};
 }

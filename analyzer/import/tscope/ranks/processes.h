@@ -21,8 +21,11 @@ struct processes {
   struct process *at; /* in order of start */
   u32 n;
   struct arena *arena;
-  struct kernel_names *kernel_names; /* see rank_events_read() */
   VECTOR(const char *) notes;
+  struct kernel_names *kernel_names; /* see rank_events_read() */
+  /* Who follows the files gives what is read so far, and keeps it; NULL: files are read. */
+  bool (*read)(struct process *process, void *reader);
+  void *reader;
 };
 
 /* Lists the readable files of a run. */
@@ -33,7 +36,8 @@ void processes_sort(struct processes *processes);
 
 /* Reads the events of a process, within the budget of its file. Else process->why has the reason.
  */
-bool process_read(struct process *process, struct kernel_names *kernel_names);
+bool processes_read(const struct processes *processes, struct process *process);
+void processes_forget(const struct processes *processes, struct process *process);
 
 /* Drops those that could not be read; a note names each file with the reason. */
 void processes_drop_unread(struct processes *processes);
@@ -80,7 +84,8 @@ static inline i64 process_alive_until(const struct process *process) {
  * it is not known. */
 const char *process_variable(const struct process *process, const char *name, size_t *length);
 
-/* Then: numbers what has no rank, and leaves out those whose rank another process has. */
-void processes_number(struct processes *processes);
+/* Then, of one of these starts: numbers what has no rank, and leaves out those whose rank another
+ * process has. */
+void processes_number(struct processes *processes, u32 attempt);
 
 void processes_release(struct processes *processes);

@@ -132,7 +132,7 @@ static void add_run(struct processes *processes, const struct trace_run *run) {
   struct processes added;
   processes_list(&added, run, processes->arena);
   for (u32 i = 0; i < added.n; i++)
-    process_read(&added.at[i], processes->kernel_names);
+    processes_read(processes, &added.at[i]);
   processes_drop_unread(&added);
   for (u32 i = 0; i < added.n; i++)
     add_process(processes, &added.at[i]);
@@ -151,10 +151,10 @@ static bool run_is_lacked(const struct processes *processes, const struct trace_
   for (u32 i = 0; i < run->n_entries && !lacked; i++) {
     struct process candidate = {.entry = &run->entries[i], .rank = run->entries[i].header.rank};
     if (candidate.entry->problem || !processes_may_lack(processes, &candidate.entry->header) ||
-        !process_read(&candidate, processes->kernel_names))
+        !processes_read(processes, &candidate))
       continue;
     lacked = processes_lack(processes, &candidate);
-    rank_events_release(&candidate.events);
+    processes_forget(processes, &candidate);
   }
   return lacked;
 }
