@@ -9,6 +9,7 @@
  */
 #include <math.h>
 
+#include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
 #include "import/tscope/events/stacks_of_calls.h"
@@ -16,8 +17,6 @@
 
 enum { PEERS_MOST = 16, LOOKS_LEAST = 20 };
 #define WINDOW_NS 20000000000ll
-#define LATE_SHARE 0.05     /* of a step, from which on a rank is late */
-#define EXPLAINED_SHARE 0.5 /* of the delay, which the line must explain */
 #define ERRORS 3.0
 /* A line is named if it explains more than the second one by so many standard errors. Where there
  * are so many looks that this is not by chance, both are slow, and the first is named. */
@@ -36,7 +35,7 @@ struct rank_lines {
   double ns, squares, looks; /* looks: as many as would tell as much */
 };
 
-ORDER_BY(by_place, struct line_time, UP(frame.line) BY_TEXT(frame.file))
+ORDER_BY(by_place, struct line_time, UP(frame.line) BY_TEXT(frame.file) BY_TEXT(frame.function))
 
 static u32 merge_lines(struct line_time *all, u32 n) {
   return SORT_AND_JOIN(all, n, by_place, sum, more, ADD_EACH(sum, more, ns));
@@ -71,7 +70,7 @@ static struct rank_lines lines_of(struct live_view *view, const struct live_rank
     lines.ns += (double)look->ns;
     lines.squares += (double)look->ns * (double)look->ns;
     struct line_time line = {.ns = (double)look->ns};
-    if (stack_own_frame(&process->definitions.now, look->stack, &line.frame))
+    if (stack_line(&process->definitions.now, look->stack, &view->arena, &line.frame))
       lines.at[lines.n++] = line;
   }
   lines.n = merge_lines(lines.at, lines.n);
@@ -86,7 +85,7 @@ static double share_at(const struct rank_lines *lines, const struct line_time *l
 }
 
 static bool is_late(const struct live_view *view, const struct live_rank *rank) {
-  return rank->late_s > LATE_SHARE * view->step_s;
+  return rank->late_s > WORTH_MENTIONING * view->step_s;
 }
 
 /* Some ranks that are not late, from all over the job. */
@@ -141,7 +140,7 @@ static const char *why_not(const struct live_view *view, const struct live_rank 
                            const struct excess *next) {
   double error = sqrt((most->share + most->theirs / peers) / own->looks);
   if (!most->line || most->more < ERRORS * error ||
-      most->more * view->step_s < EXPLAINED_SHARE * rank->late_s)
+      most->more * view->step_s < REASON_SHARE * rank->late_s)
     return "not known: no one line takes longer than on its peers by half of that";
   double apart = sqrt((most->share + next->share) / own->looks);
   if (own->looks < LOOKS_ENOUGH && most->more - next->more < ERRORS_APART * apart)

@@ -230,9 +230,11 @@ static i64 axis_time(const struct looking *looking, u32 rank, u64 instant) {
                        (i64)tracegen_clock(&looking->truth.ranks[rank], instant));
 }
 
-/* Looks at a line, numbered so, of /home/me/train.py: each line is a stack of its own. */
+static const char *program = "/home/me/train.py";
+
+/* Looks at a line, numbered so, of the program: each line is a stack of its own. */
 static void write_line(struct trace_writer *writer, u32 line) {
-  u32 file = trace_string(writer, "/home/me/train.py"), function = trace_string(writer, "load");
+  u32 file = trace_string(writer, program), function = trace_string(writer, "load");
   struct tscope_frame_record *frame =
       trace_add(writer, retained, AT(0), TSCOPE_REC_FRAME, 0, sizeof(*frame));
   frame->frame = frame->line = frame->first_line = line;
@@ -304,6 +306,15 @@ static void one_late_look_names_no_line(void **state) {
   assert_string_equal(late_line(100, 37, 20 * MS, why, sizeof(why)), ""); /* 1.25 s at each */
   assert_non_null(strstr(why, "two lines"));
   assert_string_equal(late_line(100, 0, 1000 * MS, why, sizeof(why)), "train.py:11 (load)");
+}
+
+/* As in the report: else the innermost line is named. */
+static void a_line_of_a_package_is_named_where_none_is_the_users_own(void **state) {
+  (void)state;
+  char why[256] = "";
+  program = "/usr/lib/python3/dist-packages/loader/read.py";
+  assert_string_equal(late_line(100, 0, 20 * MS, why, sizeof(why)), "loader/read.py:11 (load)");
+  program = "/home/me/train.py";
 }
 
 static void hosts_come_onto_one_axis(void **state) {
@@ -481,6 +492,7 @@ int main(void) {
       cmocka_unit_test(who_is_late_at_rare_meetings_is_so_by_step),
       cmocka_unit_test(who_waited_in_another_communicator_is_not_late),
       cmocka_unit_test(one_late_look_names_no_line),
+      cmocka_unit_test(a_line_of_a_package_is_named_where_none_is_the_users_own),
       cmocka_unit_test(hosts_come_onto_one_axis),
       cmocka_unit_test(hosts_of_one_name_are_told_apart),
       cmocka_unit_test(what_cannot_be_aligned_is_not_late),

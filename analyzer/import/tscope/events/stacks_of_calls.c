@@ -44,18 +44,21 @@ static struct call_frame python_frame(const struct definitions *definitions,
                              SAME(frame, line, first_line, runs_training)};
 }
 
+static void copy_frame(const struct definitions *definitions, u32 number, struct arena *arena,
+                       struct call_frame *to) {
+  const struct frame_definition *frame = &definitions->frames[number];
+  if (frame->native)
+    copy_native(definitions, frame, arena, to);
+  else
+    *to = python_frame(definitions, frame);
+}
+
 static void copy_frames(const struct definitions *definitions, struct arena *arena,
                         struct call_sites *sites) {
   sites->n_frames = definitions->n_frames;
   sites->frames = arena_array(arena, sites->n_frames, sizeof(*sites->frames));
-  for (u32 i = 0; i < sites->n_frames; i++) {
-    const struct frame_definition *frame = &definitions->frames[i];
-    if (frame->native) {
-      copy_native(definitions, frame, arena, &sites->frames[i]);
-      continue;
-    }
-    sites->frames[i] = python_frame(definitions, frame);
-  }
+  for (u32 i = 0; i < sites->n_frames; i++)
+    copy_frame(definitions, i, arena, &sites->frames[i]);
 }
 
 /* Frames that are not announced, as in a trace that was cut, are left out. */
@@ -107,16 +110,23 @@ u32 frame_number(const struct definitions *definitions, u64 hash) {
   return SORTED_INDEX(definitions->n_frames, i, definitions->frames[i].id, hash);
 }
 
-bool stack_own_frame(const struct definitions *definitions, u64 hash, struct call_frame *frame) {
+bool stack_line(const struct definitions *definitions, u64 hash, struct arena *arena,
+                struct call_frame *frame) {
   u32 number = stack_number(definitions, hash);
   const struct stack_definition *stack = number == INDEX_NONE ? NULL : &definitions->stacks[number];
+  bool named = false;
   for (u32 i = 0; stack && i < stack->n; i++) {
+    struct call_frame one;
     u32 found = frame_number(definitions, definitions->stack_frames[stack->first + i]);
-    if (found == INDEX_NONE || definitions->frames[found].native)
+    if (found == INDEX_NONE)
       continue;
-    *frame = python_frame(definitions, &definitions->frames[found]);
-    if (call_frame_is_user_code(frame))
+    copy_frame(definitions, found, arena, &one);
+    bool own = call_frame_is_user_code(&one);
+    if (own || (!named && one.file))
+      *frame = one;
+    named |= one.file != NULL;
+    if (own)
       return true;
   }
-  return false;
+  return named;
 }

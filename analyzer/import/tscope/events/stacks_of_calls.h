@@ -21,6 +21,6 @@ void definitions_find_library(struct definitions *definitions);
 u32 stack_number(const struct definitions *definitions, u64 hash);
 u32 frame_number(const struct definitions *definitions, u64 hash);
 
-/* The innermost Python frame of the user's own code in the stack of that hash. False if it has
- * none, or is not announced. */
-bool stack_own_frame(const struct definitions *definitions, u64 hash, struct call_frame *frame);
+/* call_stack_line() of the stack of that hash. False if it has none, or is not announced. */
+bool stack_line(const struct definitions *definitions, u64 hash, struct arena *arena,
+                struct call_frame *frame);
