@@ -17,7 +17,6 @@
 #include "top/top_page.h"
 
 #define LEAST_DELAY_S 2.0
-#define STALL_FACTOR 5.0 /* a step that takes so many times the usual is worth a line */
 
 void top_sparkline(struct pen *pen, const struct live_steps *steps, unsigned columns) {
   u32 n = MIN(steps->n, columns);
@@ -144,10 +143,10 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
   if (view->left_out)
     pen_item(pen, STYLE_DIM,
              "processes left out: %s (a later one has their rank, or they have none)",
+             count_of(view->left_out).text);
   if (view->numbered && view->n_ranks > 1)
     pen_item(pen, STYLE_WARNING, "ranks not known, only numbered: %s",
              count_of(view->numbered).text);
-             count_of(view->left_out).text);
   pen_item(pen, STYLE_DIM, "read %s in %s", byte_size((double)view->run->read_bytes).text,
            duration_s(view->run->poll_s).text);
   pen_newline(pen);
@@ -267,8 +266,7 @@ static void put_state(struct live_view *view, const u32 *alike, u32 n, struct pe
 }
 
 static bool is_stalled(const struct live_view *view) {
-  return view->n_running && view->since_step_s > STALL_FACTOR * view->step_s &&
-         view->since_step_s > view->threshold_s;
+  return view->n_running && view->since_step_s > view->threshold_s;
 }
 
 static void put_stall(struct live_view *view, struct pen *pen) {
