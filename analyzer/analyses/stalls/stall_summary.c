@@ -119,15 +119,15 @@ static char *collective_of(const struct analysis *a, u32 global, const struct ra
       continue;
     const struct flight_call *call = waits_call_of(check->flight, global, wait);
     if (!call || !is_of_other_python(stall, call->thread))
-      return say(a, "%s of %s", call ? call->op : wait->op, wait->group);
+      return call_name(a->arena, call ? call->op : wait->op, -1, wait->group);
     others = true;
   }
   const struct flight_call *open =
       FIND(calls, others ? n : 0, one,
            one->state != FLIGHT_COMPLETED && !is_of_other_python(stall, one->thread));
-  return open
-             ? say(a, "%s of %s", open->op, flight_group_label(&check->flight->groups[open->group]))
-             : NULL;
+  return open ? call_name(a->arena, open->op, -1,
+                          flight_group_label(&check->flight->groups[open->group]))
+              : NULL;
 }
 
 static void add_rank(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
