@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/checked_memory.h"
 
 /* Some file systems do not say what is a folder. */
@@ -17,6 +18,11 @@ static bool is_folder(DIR *in, const struct dirent *item) {
              ? item->d_type == DT_DIR
              : fstatat(dirfd(in), item->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
                    S_ISDIR(facts.st_mode);
+}
+
+char *folder_of(struct arena *arena, const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? arena_copy(arena, path, (size_t)MAX(slash - path, 1)) : arena_text(arena, ".");
 }
 
 int folder_visit(const char *path, unsigned depth, on_path *each, void *user) {

@@ -14,6 +14,10 @@ typedef void on_path(void *user, const char *path);
  * are left out. 0, or negative errno; a folder below that cannot be read hides only itself. */
 int folder_visit(const char *path, unsigned depth, on_path *each, void *user);
 
+/* That a file is in: "." of a bare name. */
+struct arena;
+char *folder_of(struct arena *arena, const char *path);
+
 /* For files that go again: TMPDIR, else /tmp. */
 const char *folder_for_a_time(void);
 

@@ -150,15 +150,11 @@ int list_runs(const struct options *options, run_finding *worst, char *why, size
 /* The folder that only this run's files are in; NULL if it is a directory that was named, or if
  * files of others are there too. */
 static char *own_folder(struct arena *arena, const struct trace_run *run) {
-  const char *slash = strrchr(run->entries[0].path, '/');
-  char *folder =
-      slash ? arena_copy(arena, run->entries[0].path, (size_t)(slash - run->entries[0].path))
-            : NULL;
-  size_t n = folder ? strlen(folder) : 0;
-  for (u32 i = 0; i < run->n_entries && folder; i++)
-    if (strncmp(run->entries[i].path, folder, n) != 0 || run->entries[i].path[n] != '/')
-      folder = NULL;
-  return folder && strcmp(last_part(folder), run->id) == 0 ? folder : NULL;
+  char *folder = folder_of(arena, run->entries[0].path);
+  size_t n = strlen(folder);
+  bool own = ALL(run->entries, run->n_entries, one,
+                 strncmp(one->path, folder, n) == 0 && one->path[n] == '/');
+  return own && strcmp(last_part(folder), run->id) == 0 ? folder : NULL;
 }
 
 /* Removes the traces, and what tscope wrote beside them: everything in a folder of the run's own

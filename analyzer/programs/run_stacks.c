@@ -111,11 +111,6 @@ static int list_from_model(struct asking *a, char *why, size_t why_bytes) {
   return 0;
 }
 
-static const char *folder_of(struct arena *arena, const struct target *target) {
-  int length = (int)(target->name - target->path);
-  return length > 1 ? arena_printf(arena, "%.*s", length - 1, target->path) : ".";
-}
-
 /* One request for each folder; mostly there is only one. */
 static struct question *question_for(struct asking *a, const char *folder) {
   FOR_EACH(a->questions, a->n_questions, item)
@@ -131,7 +126,8 @@ static struct question *question_for(struct asking *a, const char *folder) {
 
 static void ask_all(struct asking *a) {
   FOR_EACH_CHANGED(a->targets, a->n, target) {
-    const char *folder = process_is_over(&target->header) ? NULL : folder_of(a->arena, target);
+    const char *folder =
+        process_is_over(&target->header) ? NULL : folder_of(a->arena, target->path);
     target->question = folder ? question_for(a, folder) : NULL;
     target->hopeless = !target->question || !target->question->number;
   }

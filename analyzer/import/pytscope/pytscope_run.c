@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked_memory.h"
+#include "base/folders.h"
 #include "base/texts.h"
 #include "base/trace_words.h"
 #include "import/import.h"
@@ -106,9 +107,7 @@ static void rank_from_folder(struct pytscope_run *run, const char *folder) {
 }
 
 static void read_description(struct pytscope_run *run, struct arena *arena) {
-  const char *slash = strrchr(run->path, '/');
-  char *folder = slash ? arena_printf(arena, "%.*s", (int)(slash - run->path), run->path)
-                       : arena_text(arena, ".");
+  char *folder = folder_of(arena, run->path);
   char *path = arena_printf(arena, "%s/run.json", folder);
   SCOPED_ARENA struct arena values = {0};
   struct value root;

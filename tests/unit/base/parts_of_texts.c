@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lines of a text, and the number that one begins with.
+ * The lines of a text, and the number that one begins with; the folder of a path.
  */
 /* clang-format off */
 #include <stdarg.h>
@@ -10,6 +10,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "base/arena.h"
+#include "base/folders.h"
 #include "base/texts.h"
 
 static void a_number_that_is_too_large_is_no_other_number(void **state) {
@@ -50,10 +52,21 @@ static void the_last_line_needs_no_end(void **state) {
   assert_null(text_next_line(&nothing, &bytes));
 }
 
+static void a_file_in_the_root_is_not_here(void **state) {
+  static const char *const paths[][2] = {
+      {"/x", "/"}, {"x", "."}, {"./x", "."}, {"a/x", "a"}, {"/a/b/x", "/a/b"}};
+  struct arena arena = {0};
+  (void)state;
+  FOR_EACH(paths, LENGTH_OF(paths), one)
+    assert_string_equal(folder_of(&arena, (*one)[0]), (*one)[1]);
+  arena_release(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_number_that_is_too_large_is_no_other_number),
       cmocka_unit_test(the_last_line_needs_no_end),
+      cmocka_unit_test(a_file_in_the_root_is_not_here),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

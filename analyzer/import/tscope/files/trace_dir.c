@@ -41,9 +41,7 @@ struct found {
 
 /* The folder that a file is in, for a run whose files say nothing. */
 static const char *name_of_folder(struct arena *arena, const char *path) {
-  const char *slash = strrchr(path, '/');
-  char *folder = slash ? arena_copy(arena, path, (size_t)(slash - path)) : NULL;
-  return folder && *folder ? last_part(folder) : path;
+  return strchr(path, '/') ? last_part(folder_of(arena, path)) : path;
 }
 
 static void add_entry(void *user, const char *path) {
