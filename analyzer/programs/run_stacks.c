@@ -64,31 +64,22 @@ static int load_model(struct asking *a, char *why, size_t why_bytes) {
 
 ORDER_BY(by_rank, struct target, UP(rank))
 
-/* A rank that is there twice was started again: the model says which is the last. */
-static bool is_each_rank_once(struct asking *a) {
-  SORT(a->targets, a->n, by_rank);
-  return !ANY_NUMBER(1, a->n, i, a->targets[i].rank == a->targets[i - 1].rank);
-}
-
-/* The ranks as the traces' headers name them. `complete`: they name each of them once. */
+/* The ranks as the traces' headers name them. `complete`: they name all of them. */
 static int list_from_headers(struct asking *a, bool *complete, char *why, size_t why_bytes) {
   struct trace_runs runs = {0};
   struct processes processes = {0};
-  u32 world = 0;
   int error = trace_runs_find(&a->request->path, 1, 0, a->arena, &runs, why, why_bytes);
   const struct trace_run *run = error ? NULL : trace_runs_choose(&runs, NULL, why, why_bytes);
   if (!run)
     return error ? error : -ENOENT;
   processes_list(&processes, run, a->arena);
   a->targets = arena_array(a->arena, processes.n, sizeof(*a->targets));
-  *complete = true;
+  *complete = !trace_ranks_are_unclear(&runs, run, &processes);
   FOR_EACH(processes.at, processes.n, process) {
     const struct tscope_file_header *header = &process->entry->header;
     *complete &= header->rank != TSCOPE_UNKNOWN_RANK;
-    world = MAX(header->world_size, world);
     add_target(a, header->rank, process->entry->path, header);
   }
-  *complete &= a->n >= world && is_each_rank_once(a);
   processes_release(&processes);
   return 0;
 }

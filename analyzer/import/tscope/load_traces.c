@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "base/hash_index.h"
 #include "base/parallel.h"
 #include "base/quantity.h"
 #include "base/sorting.h"
@@ -290,29 +291,30 @@ int trace_read_again(const struct model *model, u32 rank, struct kernel_names *k
   return -ESTALE;
 }
 
-static bool has_repeated_rank(const struct trace_run *run) {
-  for (u32 i = 0; i < run->n_entries; i++)
-    FOR_EACH(run->entries, i, entry)
-      if (!run->entries[i].problem && !entry->problem &&
-          run->entries[i].header.rank != TSCOPE_UNKNOWN_RANK &&
-          run->entries[i].header.rank == entry->header.rank)
-        return true;
+static bool has_repeated_rank(const struct processes *processes) {
+  SCOPED struct hash_index seen = {0};
+  for (u32 i = 0; i < processes->n; i++) {
+    u32 rank = processes->at[i].rank;
+    if (rank != TSCOPE_UNKNOWN_RANK && hash_index_first(&seen, rank) != INDEX_NONE)
+      return true;
+    hash_index_add(&seen, rank, i);
+  }
   return false;
 }
 
-/* Whether some of its ranks may be in another run, as far as headers tell. */
-static bool may_lack_ranks(const struct trace_runs *runs, u32 number,
-                           const struct processes *processes) {
-  const struct trace_run *run = &runs->runs[number];
+/* Whether a process of that run may be a rank that is not among these. */
+static bool may_have_others(const struct trace_run *run, const struct processes *processes) {
+  return ANY(run->entries, run->n_entries, one,
+             !one->problem && processes_may_lack(processes, &one->header));
+}
+
+bool trace_ranks_are_unclear(const struct trace_runs *runs, const struct trace_run *run,
+                             const struct processes *processes) {
   u32 world = MOST_OF(u32, processes->at, processes->n, one, one->entry->header.world_size);
-  if (world && world <= run->n_readable)
-    return false;
-  for (u32 r = 0; r < runs->n_runs; r++)
-    for (u32 i = 0; i < runs->runs[r].n_entries && r != number; i++)
-      if (!runs->runs[r].entries[i].problem &&
-          processes_may_lack(processes, &runs->runs[r].entries[i].header))
-        return true;
-  return false;
+  if (has_repeated_rank(processes))
+    return true;
+  return (!world || world > processes->n) &&
+         ANY(runs->runs, runs->n_runs, one, one != run && may_have_others(one, processes));
 }
 
 static void list_job(struct trace_job *job, const struct processes *processes,
@@ -341,7 +343,7 @@ void trace_job_find(struct trace_job *job, const struct trace_runs *runs, u32 nu
   *job = (struct trace_job){
       .files = *run, .attempts = 1, .with = arena_array(arena, runs->n_runs, sizeof(*job->with))};
   processes_list(&processes, run, arena);
-  if (has_repeated_rank(run) || may_lack_ranks(runs, number, &processes)) {
+  if (trace_ranks_are_unclear(runs, run, &processes)) {
     FOR_EACH_CHANGED(processes.at, processes.n, process)
       processes_read(&processes, process);
     processes_drop_unread(&processes);

@@ -33,6 +33,12 @@ struct trace_job {
   bool *with;      /* [runs->n_runs] the other runs */
 };
 
+/* Whether a rank of the run, of which these are the processes, is there twice or may be in another
+ * run, as far as headers tell: then only what is in the files shows who is which rank. */
+struct processes;
+bool trace_ranks_are_unclear(const struct trace_runs *runs, const struct trace_run *run,
+                             const struct processes *processes);
+
 /* The job of runs->runs[number]; what it points to is in the arena. */
 void trace_job_find(struct trace_job *job, const struct trace_runs *runs, u32 number,
                     struct arena *arena);

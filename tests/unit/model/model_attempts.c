@@ -3,6 +3,7 @@
  * Starts of one job under one name, on hosts whose clocks count from different origins.
  */
 #include "import/tscope/files/process_state.h"
+#include "import/tscope/ranks/processes.h"
 #include "live/live_run.h"
 #include "model_support.h"
 
@@ -310,6 +311,26 @@ static void test_one_host_is_started_again(void **state) {
   check_runs(state, all, LENGTH_OF(all), (const char *[]){"a", "b", "c"}, 3);
 }
 
+/* Nothing says how many ranks there are. Ranks of one run are all there are, unless another run was
+ * there at the same time. */
+static void test_headers_that_do_not_say_how_many_ranks(void **state) {
+  const char *path = ((struct fixture *)*state)->directory;
+  for (u32 n_runs = 1; n_runs <= 2; n_runs++) {
+    struct trace_writer *writer = new_rank(n_runs, 0);
+    struct arena arena = {0};
+    struct trace_runs runs;
+    struct processes processes;
+    char why[256];
+    snprintf(trace_writer_header(writer)->run, 8, "run%u", n_runs);
+    save_rank(*state, writer);
+    assert_int_equal(trace_runs_find(&path, 1, 1, &arena, &runs, why, sizeof(why)), 0);
+    processes_list(&processes, &runs.runs[0], &arena);
+    assert_int_equal(trace_ranks_are_unclear(&runs, &runs.runs[0], &processes), n_runs == 2);
+    processes_release(&processes);
+    arena_release(&arena);
+  }
+}
+
 /* Neither the report of each run nor top takes ranks of the other. */
 static void check_two_jobs(void **state, const struct one *all, u32 n) {
   const char *path = ((struct fixture *)*state)->directory;
@@ -390,6 +411,7 @@ int main(void) {
       WITH_FOLDER(test_collectives_tell_which_start),
       WITH_FOLDER(test_each_host_names_its_run),
       WITH_FOLDER(test_one_host_is_started_again),
+      WITH_FOLDER(test_headers_that_do_not_say_how_many_ranks),
       WITH_FOLDER(test_two_jobs_on_two_ports),
       WITH_FOLDER(test_two_jobs_on_one_port),
       cmocka_unit_test(test_hosts_of_one_name),
