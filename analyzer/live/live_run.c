@@ -111,6 +111,11 @@ static void choose_run(struct live_run *run, char *why, size_t why_bytes) {
   }
   trace_runs_group(&run->arena, run->traces, n, &run->runs);
   run->chosen = trace_runs_choose(&run->runs, run->wanted, why, why_bytes);
+  if (run->chosen && !run->chosen->n_readable) {
+    const struct trace_entry *bad = run->chosen->entries;
+    snprintf(why, why_bytes, "%s %s", bad->path, bad->problem);
+    run->chosen = NULL;
+  }
   snprintf(run->name, sizeof(run->name), "%s", run->chosen ? run->chosen->id : "");
   for (u32 i = 0; run->chosen && i < run->chosen->n_entries; i++)
     run->entries.at[run->chosen->entries[i].number]->of_run = !run->chosen->entries[i].problem;

@@ -14,10 +14,6 @@ static json_t *integer(u64 value) {
   return json_integer((json_int_t)value);
 }
 
-static json_t *known_u32(u32 value, u32 unknown) {
-  return value == unknown ? json_null() : integer(value);
-}
-
 static json_t *rank_numbers(const struct live_view *view, const u32 *indices, u32 n) {
   return JSON_LIST(indices, n, one, integer(view->ranks[*one].rank));
 }
@@ -43,7 +39,7 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
   bool steps = rank->steps.method != NULL;
   json_t *object = json_object();
 #define SET(name, value) json_object_set_new(object, name, value)
-  SET("rank", known_u32(rank->rank, TSCOPE_UNKNOWN_RANK));
+  SET("rank", integer(rank->rank));
   SET("host", text(view->hosts[rank->host].name));
   SET("pid", integer(process->trace.file.header.pid));
   SET("state", text(rank->state == LIVE_UNCERTAIN ? NULL : live_state_name(rank->state)));
@@ -124,6 +120,7 @@ static json_t *document(const struct live_view *view) {
   SET("world_size", view->world ? integer(view->world) : json_null());
   SET("attempt", view->run->attempt ? integer(view->run->attempt) : json_null());
   SET("ranks_before", view->run->attempt > 1 ? integer(view->run->ranks_before) : json_null());
+  SET("ranks_numbered", integer(view->numbered));
   SET("running", integer(view->n_running));
   SET("in_trouble", integer(view->n_trouble));
   SET("ended", integer(view->n_over));

@@ -67,8 +67,6 @@ static void put_rank_label(const struct live_rank *rank, FILE *out) {
 static void put_info(const struct live_view *view, FILE *out) {
   print_metric("tscope_rank", "which host a rank is on", gauge, out);
   FOR_EACH(view->ranks, view->n_ranks, one) {
-    if (one->rank == TSCOPE_UNKNOWN_RANK)
-      continue;
     fputs("tscope_rank{", out);
     print_label("run", view->run->name, out);
     put_rank_label(one, out);
@@ -87,7 +85,7 @@ void top_metrics_write(const struct live_view *view, FILE *out) {
     print_metric(rank_metrics[m].name, rank_metrics[m].help, rank_metrics[m].type, out);
     FOR_EACH(view->ranks, view->n_ranks, rank) {
       double value = rank_value(rank, m);
-      if (!isfinite(value) || rank->rank == TSCOPE_UNKNOWN_RANK)
+      if (!isfinite(value))
         continue;
       fprintf(out, "%s%s{", rank_metrics[m].name, rank_metrics[m].type == counter ? "_total" : "");
       print_label("run", view->run->name, out);

@@ -21,7 +21,7 @@ static void put_help(struct pen *pen) {
       "           quiet: alive, but it recorded nothing of the job",
       "late       time behind the median rank at the collective of a step where it is latest;",
       "           by GPU times, or by the calls of the host if those are not known",
-      "GPU        share of time in which kernels ran, without collectives",
+      "GPU        share of time in which kernels ran that do not communicate",
       "step       ~: counted by the period of collectives, since tscope found that period",
       "-          not known",
   };

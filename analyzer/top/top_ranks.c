@@ -143,9 +143,8 @@ static struct top_cell call_cell(const struct live_rank *rank, char room[TOP_CEL
 }
 
 static struct top_cell rank_cell(const struct live_rank *rank, char room[TOP_CELL_BYTES]) {
-  bool known = rank->rank != TSCOPE_UNKNOWN_RANK;
   snprintf(room, TOP_CELL_BYTES, "%u", rank->rank);
-  return (struct top_cell){known ? room : "-", STYLE_PLAIN, rank->rank};
+  return (struct top_cell){room, STYLE_PLAIN, rank->rank};
 }
 
 static enum style warning_if(bool worth_it) {

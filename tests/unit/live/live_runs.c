@@ -121,11 +121,20 @@ static void save_process(const char *place, const char *run, u32 number, u32 ran
 static void a_run_is_shown_by_its_name(void **state) {
   (void)state;
   static const struct {
-    const char *wanted, *shown;
-  } runs[] = {{"job", "job"}, {"job-", "job-2"}, {NULL, "other-2"}, {"other", NULL}, {"x", NULL}};
-  char place[64], why[256];
+    const char *wanted, *shown, *why;
+  } runs[] = {{"job", "job", ""},
+              {"job-", "job-2", ""},
+              {NULL, "other-2", ""},
+              {"other", NULL, "several runs start"},
+              {"x", NULL, "no run is called"},
+              {"bad", NULL, "/names/bad/0.tscope "}};
+  char place[64], bad[96], why[256];
   snprintf(place, sizeof(place), "%s/names", folder);
   assert_int_equal(mkdir(place, 0700), 0);
+  snprintf(bad, sizeof(bad), "%s/bad", place);
+  assert_int_equal(mkdir(bad, 0700), 0);
+  snprintf(bad, sizeof(bad), "%s/bad/0.tscope", place);
+  assert_int_equal(close(open(bad, O_CREAT | O_WRONLY, 0600)), 0);
   save_process(place, "job", 0, 0, 1, 1000);
   save_process(place, "job-2", 1, 0, 1, 2000);
   save_process(place, "other-1", 2, 0, 1, 3000);
@@ -136,7 +145,7 @@ static void a_run_is_shown_by_its_name(void **state) {
     if (runs[i].shown)
       assert_string_equal(run.name, runs[i].shown);
     else
-      assert_non_null(strstr(why, *runs[i].wanted == 'x' ? "no run is called" : "several runs"));
+      assert_non_null(strstr(why, runs[i].why));
     live_run_close(&run);
   }
 }
