@@ -58,7 +58,7 @@ class Cli(InOneFolder):
         self.assertEqual([line.split()[0] for line in listed.splitlines()], ["slow", "even"])
         self.assertIn("run slow", self.ok(self.traces).splitlines()[0])
         self.assertIn("run even", self.ok("--run", "even", self.traces).splitlines()[0])
-        self.assertIn("--list", self.refused("--run", "other", self.traces))
+        self.assertIn("tscope list", self.refused("--run", "other", self.traces))
 
     def test_runs_in_folders_are_found_and_listed_alike(self):
         for below, found in (("a/b", True), ("a/b/c", False)):
