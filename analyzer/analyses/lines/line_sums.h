@@ -59,6 +59,7 @@ struct line_sums {
   u32 worker_looks;                /* in how many samples */
   u32 n_workers;                   /* most that were at such a line in the same time */
   bool one_worker_is_busier;       /* than all together, for certain */
+  double busiest_worker;           /* of its time it is at most so at such a line; 1: not known */
   struct rank_parts parts;
   struct fewer_looks fewer;
   struct call_frame *last; /* where the first thread was last seen; NULL */

@@ -52,8 +52,8 @@ void lines_free(struct analysis *a) {
   for (u32 r = 0; a->line_sums && r < a->model->n_ranks; r++) {
     struct line_sums *sums = &a->line_sums[r];
     arena_release(&sums->arena);
-    *sums = (struct line_sums){
-        SAME(sums, workers_ns, workers_busy_ns, worker_looks, n_workers, one_worker_is_busier)};
+    *sums = (struct line_sums){SAME(sums, workers_ns, workers_busy_ns, worker_looks, n_workers,
+                                    one_worker_is_busier, busiest_worker)};
   }
   line_tree_free(a->line_tree);
 }

@@ -283,12 +283,20 @@ static u32 most_at_once(const worker_times *workers) {
                            other->first <= one->first && one->first <= other->last));
 }
 
-/* Of so many looks at a worker the share at work is more than that of all, by two standard errors,
+/* The share of a worker's time at work, less or more by so many standard errors for so many looks,
  * if one more look finds it at work and one more does not. */
-static bool is_busier(const struct worker_time *worker, double share_of_all) {
+static double busy_share(const struct worker_time *worker, double errors) {
   double n = worker->looks + 2.0,
          share = ((double)worker->busy_ns / (double)worker->ns * worker->looks + 1) / n;
-  return worker->ns && share - 2 * sqrt(share * (1 - share) / n) > share_of_all;
+  return worker->ns ? share + errors * sqrt(share * (1 - share) / n) : NAN;
+}
+
+static void compare_workers(const worker_times *workers, struct line_sums *out) {
+  double all = (double)out->workers_busy_ns / (double)out->workers_ns, most = 0;
+  FOR_EACH(workers->at, workers->n, one)
+    most = fmax(most, busy_share(one, 2));
+  out->one_worker_is_busier = ANY(workers->at, workers->n, one, busy_share(one, -2) > all);
+  out->busiest_worker = most > 0 ? fmin(1, most) : 1;
 }
 
 void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *line_of_stack,
@@ -323,8 +331,7 @@ void sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 
       add_looks(&m, sample, frame);
   }
   out->n_workers = most_at_once(&workers);
-  double share = (double)out->workers_busy_ns / (double)out->workers_ns;
-  out->one_worker_is_busier = ANY(workers.at, workers.n, one, is_busier(one, share));
+  compare_workers(&workers, out);
   parts_collect_end(m.parts, a, t->rank, &out->arena, &out->parts);
   busiest_functions(sites, m.times, out);
   keep_last(sites, line_of_stack, outside, out);

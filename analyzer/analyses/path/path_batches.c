@@ -63,6 +63,7 @@ void slice_watch_workers(struct slice_builder *c) {
   double busy = known ? (double)sums->workers_busy_ns / (double)sums->workers_ns : NAN;
   c->slice->workers_busy = busy;
   c->slice->one_worker_is_busier = sums && sums->one_worker_is_busier;
+  c->slice->busiest_worker = sums ? sums->busiest_worker : 1;
   c->slice->workers_busy_most = known ? busy_at_most(busy, sums->worker_looks) : NAN;
 }
 
@@ -193,17 +194,20 @@ static bool is_mostly_late(const struct loader *of, u32 worker) {
 
 /* Where some workers are mostly waited for: these need as long as is known of their batches, and
  * the others share what samples find in addition. Not where samples find less than the first need,
- * or where all workers may need equally long: when they have their batches at the same time, the
- * program takes all with the first, and without a core that is long. */
+ * or no worker is at work for so long, or where all may need equally long: when they have their
+ * batches at the same time, the program takes all with the first, and without a core that is long.
+ */
 static void tell_workers_apart(struct loader *of, double *loads) {
   u32 workers = of->slice->workers, known = 0;
   double rest = load_at(of, of->slice->workers_busy) * of->n,
-         most = load_at(of, of->slice->workers_busy_most) * of->n;
+         most = load_at(of, of->slice->workers_busy_most) * of->n,
+         most_of_one = of->slice->busiest_worker * (double)(of->slice->end - of->slice->begin);
   SCOPED double *usual = memory_array(size_sum(workers, 1), sizeof(*usual));
   for (u32 w = 0; w < workers; w++) {
     u32 n = list_known(of, w, workers, loads), all = w < of->n ? (of->n - w - 1) / workers + 1 : 0;
     double needs = n >= LEAST_KNOWN && 2 * n > all ? median_of(loads, n) : NAN;
-    usual[w] = of->slice->one_worker_is_busier || is_mostly_late(of, w) ? needs : NAN;
+    bool told = of->slice->one_worker_is_busier || is_mostly_late(of, w);
+    usual[w] = told && SAMPLED_SHARE * needs * all <= most_of_one ? needs : NAN;
     known += isnan(usual[w]) ? 0 : all;
     rest -= isnan(usual[w]) ? 0 : usual[w] * all;
     most -= isnan(usual[w]) ? 0 : SAMPLED_SHARE * usual[w] * all;

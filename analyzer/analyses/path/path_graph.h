@@ -110,6 +110,7 @@ struct slice {
   bool ends_on_gpu;          /* the host finished the sample before the device did */
   u32 workers;               /* that prepare batches; 0 until it is found out or taken to be 1 */
   double workers_busy;       /* share of their time in which they do; NAN: not known */
+  double busiest_worker;     /* at most, of one of them */
   double workers_busy_most;  /* it may be, by so few looks */
   /* What is taken to be so of its loader, because nothing tells it, and matters. */
   bool workers_by_waits, workers_taken, ahead_taken;

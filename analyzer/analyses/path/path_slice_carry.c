@@ -103,7 +103,7 @@ static void carry_slice(struct analysis *a, u32 sample, u32 rank, struct carrier
   struct slice *slice = &graph->slices[(size_t)sample * a->model->n_ranks + rank];
   u32 n = graph->samples[sample].n;
   CARRY_EACH(c, slice, present, on_gpu, ends_on_gpu, begin, end, host_end, workers, workers_busy,
-             workers_busy_most, one_worker_is_busier);
+             workers_busy_most, one_worker_is_busier, busiest_worker);
   if (!slice->present || c->bad)
     return;
   CARRY_EACH(c, slice, last_host, last_device);

@@ -49,7 +49,8 @@ static void play(struct played *p, u32 workers, const i64 *load, i64 late, bool 
                             .workers = workers,
                             .workers_busy = share,
                             .workers_busy_most = share + 0.08,
-                            .one_worker_is_busier = busier};
+                            .one_worker_is_busier = busier,
+                            .busiest_worker = 1};
   p->base[1] = BATCHES;
   p->g = (struct sample_graph){
       .nodes = p->nodes, .n = BATCHES, .base = p->base, .slices = &p->slice, .n_ranks = 1};
