@@ -77,11 +77,11 @@ static const void *not_seen[N_HOOKED]; /* a function that was given out as it is
 static u32 changes, changes_reported;
 
 bool driver_is_wanted(void) {
-  return TSCOPE_ONCE(tscope_env_flag("TSCOPE", true) && tscope_env_flag("TSCOPE_DRIVER", true));
+  return TSCOPE_ONCE(tscope_is_wanted() && tscope_env_flag("TSCOPE_DRIVER", true));
 }
 
 bool look_ups_are_wanted(void) {
-  return TSCOPE_ONCE(tscope_env_flag("TSCOPE", true) && tscope_env_flag("TSCOPE_LOOKUPS", true));
+  return TSCOPE_ONCE(tscope_is_wanted() && tscope_env_flag("TSCOPE_LOOKUPS", true));
 }
 
 static u32 name_hash(const char *name) {

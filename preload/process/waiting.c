@@ -16,7 +16,7 @@
 #include "settings/env.h"
 
 static void note_end(pid_t child, int signal) {
-  if (tscope_is_glibc() && tscope_env_flag("TSCOPE", true))
+  if (tscope_is_glibc() && tscope_is_wanted())
     (tscope_is_live() ? tscope_reaped_later : tscope_reaped)(child, signal);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "format/text_parts.h"
 #include "record/hook.h"
@@ -48,6 +49,10 @@ bool tscope_env_flag(const char *variable, bool standard) {
   const char *value = tscope_environment_now(variable);
   bool flag = standard;
   return value && tscope_read_flag(value, &flag) ? flag : standard;
+}
+
+bool tscope_is_wanted(void) {
+  return !getauxval(AT_SECURE) && tscope_env_flag("TSCOPE", true);
 }
 
 void tscope_env_read(void) {

@@ -40,4 +40,8 @@ void tscope_env_read(void);
 /* A FLAG variable as it is now; for what must be known before the process wakes. */
 bool tscope_env_flag(const char *variable, bool standard);
 
+/* Whether tscope may do anything in this process, as the environment is now. Not in one that has
+ * more rights than who started it. */
+bool tscope_is_wanted(void);
+
 #pragma GCC visibility pop

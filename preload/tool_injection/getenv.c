@@ -9,7 +9,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "record/hook.h"
@@ -45,8 +44,7 @@ static char *tool_for(const char *variable, const void *caller) {
     if (strcmp(variable, injection->variable) != 0)
       continue;
     TSCOPE_KEEP_ERRNO;
-    bool ours = injection->answer && tscope_is_glibc() && !getauxval(AT_SECURE) &&
-                tscope_env_flag("TSCOPE", true);
+    bool ours = injection->answer && tscope_is_glibc() && tscope_is_wanted();
     return ours ? (char *)injection->answer(caller) : NULL;
   }
   return NULL;
