@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,26 +68,23 @@ static bool absolute(char *path, size_t bytes, const char *directory) {
          (size_t)snprintf(path, bytes, "%s/%s", here, directory) < bytes;
 }
 
-/* Of a size, what is in proportion where the process may have only so much address space: the whole
- * trace is mapped. */
-static u64 within_address_space(u64 bytes) {
-  const double whole = (double)(tscope_env.ring_max + tscope_env.retained_max);
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return bytes;
-  double part = (double)limit.rlim_cur / TSCOPE_PART_OF_ADDRESS_SPACE / whole;
-  return part < 1 ? (u64)((double)bytes * part) : bytes;
-}
-
 static u32 chunks_of(u64 bytes, u32 least) {
   const u32 most = 1u << 24; /* 1 TiB of chunks */
-  u64 chunks = within_address_space(bytes) / TSCOPE_CHUNK_BYTES;
+  u64 chunks = bytes / TSCOPE_CHUNK_BYTES;
   return (u32)CLAMP(chunks, least, most);
+}
+
+/* The whole trace is mapped: a process that may have only so much address space has less of it. */
+static void stay_within_address_space(u32 *ring_max, u32 *retained_max) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    tscope_chunks_within(limit.rlim_cur / TSCOPE_PART_OF_ADDRESS_SPACE, ring_max, retained_max);
 }
 
 static bool open_trace(const struct tscope_identity *identity, char *why, size_t bytes) {
   u32 ring_max = chunks_of(tscope_env.ring_max, 0);
-  u32 retained_max = chunks_of(tscope_env.retained_max, 4);
+  u32 retained_max = chunks_of(tscope_env.retained_max, TSCOPE_RETAINED_LEAST);
+  stay_within_address_space(&ring_max, &retained_max);
   struct tscope_file_header header;
   fill_header(&header, identity, ring_max);
   char directory[PATH_MAX], path[PATH_MAX + 256], name[200];
@@ -130,7 +126,7 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
 }
 
 bool tscope_may_wake(void) {
-  if (getauxval(AT_SECURE))
+  if (!tscope_is_wanted())
     return false;
   tscope_env_read();
   return tscope_env.enabled;

@@ -28,6 +28,15 @@ static u64 refilled_ns, called_ns;
 /* Held while the file grows, until what was added is ready. Events never wait for it. */
 static struct tscope_lock grow_lock;
 
+bool tscope_chunks_within(u64 bytes, u32 *ring, u32 *retained) {
+  u64 chunks = bytes / TSCOPE_CHUNK_BYTES, whole = (u64)*ring + *retained;
+  if (chunks >= whole)
+    return false;
+  *ring = (u32)(*ring * chunks / whole);
+  *retained = MAX((u32)(*retained * chunks / whole), TSCOPE_RETAINED_LEAST);
+  return true;
+}
+
 int tscope_chunk_pool_init(u32 ring_max, u32 retained_max, void (*wake_helper)(void)) {
   u32 capacity = 2;
   while (capacity < ring_max)
@@ -196,14 +205,12 @@ static u64 limit_wanted = UINT64_MAX;
  * held. */
 static void apply_limit(void) {
   struct tscope_chunk_pool *pool = &tscope_chunk_pool;
-  const u32 least_retained = 4;
   u64 bytes = __atomic_exchange_n(&limit_wanted, UINT64_MAX, __ATOMIC_RELAXED);
-  u64 chunks = bytes / TSCOPE_CHUNK_BYTES, whole = (u64)pool->ring_max + pool->retained_max;
-  if (chunks >= whole)
+  u32 ring = pool->ring_max, ring_used = load(&pool->ring_used);
+  u32 retained = pool->retained_max, used = load(&pool->retained_used);
+  if (!tscope_chunks_within(bytes, &ring, &retained))
     return;
-  u32 ring = (u32)(pool->ring_max * chunks / whole), ring_used = load(&pool->ring_used);
-  u32 retained = (u32)(pool->retained_max * chunks / whole), used = load(&pool->retained_used);
-  retained = MAX(retained, used + least_retained);
+  retained = MAX(retained, used + TSCOPE_RETAINED_LEAST);
   ring = MAX(ring, ring_used);
   retained = MIN(retained, pool->retained_max);
   __atomic_store_n(&pool->retained_kept, retained / 8 + 1, __ATOMIC_RELAXED);

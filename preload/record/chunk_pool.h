@@ -29,6 +29,11 @@ extern struct tscope_chunk_pool tscope_chunk_pool;
  * kept for them. */
 enum tscope_need { TSCOPE_EVENTS, TSCOPE_DEFINITIONS };
 
+/* Where so many chunks of each kind are more than `bytes`: makes both less in proportion, but there
+ * are at least TSCOPE_RETAINED_LEAST retained ones. Returns whether they were more. */
+enum { TSCOPE_RETAINED_LEAST = 4 };
+bool tscope_chunks_within(u64 bytes, u32 *ring, u32 *retained);
+
 /* 0 or a negative errno. Numbers are of chunks. `wake_helper` wakes the helper, so that it calls
  * tscope_chunk_pool_refill() before its time. */
 int tscope_chunk_pool_init(u32 ring_max, u32 retained_max, void (*wake_helper)(void));

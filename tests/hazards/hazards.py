@@ -29,10 +29,10 @@ import read_trace  # noqa: E402
 from mounts import mount, mount_small  # noqa: E402
 from observed import EMULATOR, observed_environment  # noqa: E402
 from outcomes import Skip, wait_until  # noqa: E402
+from processes import NOBODY  # noqa: E402
 from read_trace import paths_under  # noqa: E402
 
 LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
-NOBODY = 65534
 undos = []
 
 
@@ -800,7 +800,11 @@ def descriptors_closed_and_reused(scratch):
 # Resources.
 
 def little_address_space(scratch):
-    check_recorded(scratch, "little-memory", launches=50000, env=ONLY_LAUNCHES, lossless=False)
+    """Also where the sizes that are set are together more than a number can hold."""
+    for size in None, "8388608T":
+        sizes = {"TSCOPE_RING_MAX": size, "TSCOPE_RETAINED_MAX": size} if size else {}
+        directory = os.path.join(scratch, str(size))
+        check_recorded(directory, "little-memory", launches=50000, env={**ONLY_LAUNCHES, **sizes}, lossless=False)
 
 
 def standard_error_at_its_limit(scratch):
