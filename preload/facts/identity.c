@@ -42,16 +42,19 @@ struct parent {
   char name[32];
 };
 
-static bool read_process(u32 pid, struct parent *process, u32 *parent) {
+/* The process with that folder in /proc, whose numbers may be those of another PID namespace than
+ * this process's own. */
+static bool read_process(const char *name, struct parent *process, u32 *parent) {
   char path[64], text[1024];
-  snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+  snprintf(path, sizeof(path), "/proc/%s/stat", name);
   if (small_file_read(path, text, sizeof(text)) <= 0)
     return false;
   const char *of = stat_field(text, 4), *start = stat_field(text, 22);
   if (!start)
     return false;
   *parent = (u32)leading_number(of, UINT32_MAX, NULL);
-  *process = (struct parent){.pid = pid, .start = leading_number(start, UINT64_MAX, NULL)};
+  *process = (struct parent){.pid = (u32)leading_number(text, UINT32_MAX, NULL),
+                             .start = leading_number(start, UINT64_MAX, NULL)};
   stat_name(text, process->name, sizeof(process->name));
   return true;
 }
@@ -70,13 +73,18 @@ static bool is_interactive_parent(const char *name) {
  * launcher started each rank by a tscope-run of its own. If the parent is a shell and the run has
  * one process, then it is this process itself. */
 static void find_starter(struct parent *process, u32 world_size) {
-  struct parent self = {.pid = (u32)getpid()};
-  u32 parent = (u32)getppid();
-  read_process(self.pid, &self, &parent);
+  struct parent self = {0};
+  u32 parent = 0, steps = 0;
+  char name[16];
+  read_process("self", &self, &parent);
+  self.pid = (u32)getpid();
   bool found;
   do {
-    found = read_process(parent, process, &parent);
-  } while (found && strcmp(process->name, "tscope-run") == 0);
+    snprintf(name, sizeof(name), "%u", parent);
+    found = read_process(name, process, &parent);
+  } while (found && strcmp(process->name, "tscope-run") == 0 && ++steps);
+  if (found && !steps && getppid())
+    process->pid = (u32)getppid(); /* its own number, by which run_folders.c finds it */
   if (!found || (world_size < 2 && is_interactive_parent(process->name)))
     *process = self;
 }

@@ -51,6 +51,7 @@ NOT_EMULATED = {
     "nvtx-injection-free": STARTS_OTHERS, "nvtx-injection-taken": STARTS_OTHERS, "nvtx-off": STARTS_OTHERS,
     "setuid-program": "a setuid program has to be started without the emulator",
     "signal-handlers-and-mask-kept": "the emulator uses signals itself",
+    "runs-in-numbers-that-proc-does-not-show": STARTS_OTHERS,
     "namespaces-of-its-own": "the emulator has threads itself, which the kernel counts with the program's",
     "only-thread-ends-by-a-system-call": "the emulator has threads itself, which the kernel counts with the program's",
     "first-thread-ends-first-without-proc": "the emulator has threads itself, which the kernel counts with the program's",
@@ -581,6 +582,37 @@ def namespaces_of_its_own(scratch):
     bare = run_both(os.path.join(scratch, "processes"), "unshare-processes",
                     stderr="off" if b": 0" in run([program("hazard"), "unshare-processes"]).stdout else "")
     print(bare.stdout.decode())
+
+
+LAUNCHES_TWO = """
+import os, sys, time
+ranks = {page: os.spawnv(os.P_NOWAIT, sys.argv[1], [sys.argv[1], "until-killed", page]) for page in sys.argv[2:]}
+for page, rank in ranks.items():
+    while not any(open(page, "rb").read(8)):
+        time.sleep(0.01)
+for rank in ranks.values():
+    os.kill(rank, 9)
+    os.waitpid(rank, 0)
+"""
+
+
+def runs_in_numbers_that_proc_does_not_show(scratch):
+    """Where /proc is another PID namespace's, a process's own number is a stranger's there. The ranks that one launcher
+    starts are a run all the same, and who waits for them finds their traces."""
+    if os.geteuid() != 0:
+        raise Skip("only root can make a PID namespace")
+    pages, traces = [os.path.join(scratch, name) for name in "01"], os.path.join(scratch, "traces")
+    for _ in range(2):
+        for page in pages:
+            with open(page, "wb") as file:
+                file.write(bytes(4096))
+        done = run(["unshare", "--pid", "--fork", sys.executable, "-S", "-c", LAUNCHES_TWO, program("hazard"), *pages], traces,
+                   env={"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"})
+        assert (done.returncode, done.stderr) == (0, b""), done
+    runs = [os.path.dirname(path) for path in paths_under(traces)]
+    assert len(runs) == 4 and all(runs.count(one) == 2 for one in runs), runs
+    wait_until("the signals are in the traces",
+               lambda: {read_trace.Trace(path).reaped_signal for path in paths_under(traces)} == {9})
 
 
 # Control flow.
