@@ -6,7 +6,9 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 venv=${TSCOPE_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tscope/venv}
 PATH=$venv/bin:$PATH
 # The clone's own tests and demo must not inherit a profiler, or settings meant for a job.
-unset LD_PRELOAD TSCOPE_DIR TSCOPE_RUN PYTHONHOME PYTHONPATH
+# shellcheck disable=SC2046
+unset LD_PRELOAD PYTHONHOME PYTHONPATH TSCOPE_DIR_MAX \
+  $(sed -n 's/^  X([^"]*"\(TSCOPE[A-Z_]*\)".*/\1/p' "$root/preload/settings/env.def")
 export TSCOPE_VENV="$venv" PATH PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 say() { printf '%s\n' "tscope $(basename "$0"): $*" >&2; }
