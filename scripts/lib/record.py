@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Writes the results of a long check to docs/validation/NAME.md, with the command, the date, the commit and the
-machine: record.py NAME TITLE COMMAND, with the text on standard input."""
+machine: record.py NAME TITLE COMMAND, with the text on standard input. Without arguments it prints the commit."""
 import datetime
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
 
+def git(*words):
+    command = ["git", "-C", ROOT, *words] if shutil.which("git") else ["true"]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
+
+
 def commit():
-    git = lambda *words: subprocess.run(["git", "-C", ROOT, *words], stdout=subprocess.PIPE,
-                                        text=True, check=False).stdout.strip()
     # The files that such a check writes, and changed documents, do not change the program.
     changed = [line for line in git("status", "--porcelain", "--untracked-files=no").splitlines()
                if not line.split(maxsplit=1)[1].startswith("docs/")]
@@ -43,4 +47,7 @@ def write(name, title, command, text):
 
 
 if __name__ == "__main__":
-    write(*sys.argv[1:4], sys.stdin.read())
+    if sys.argv[1:]:
+        write(*sys.argv[1:4], sys.stdin.read())
+    else:
+        print(commit())

@@ -10,14 +10,12 @@ no rank is lost, who is slow or ended the job is named, and nobody else. At the 
 stated, at most, and the closest that one came to what was stated.
 Skipped, with the reason, where the machine cannot make such hosts, or PyTorch is not installed, or the job itself did not
 do what the case is about, which says nothing about the report."""
-import importlib.util
 import itertools
 import json
 import os
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -28,9 +26,10 @@ from built import built
 from observed import clean_environment, json_of, run
 from outcomes import Skip, wait_until
 from repeated import main
+from torch_python import python_or_skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CASE = RUN = REPORT = TOP = LIBRARY = SKEWCLOCK = ""
+CASE = RUN = REPORT = TOP = LIBRARY = SKEWCLOCK = PYTHON = ""
 CLOCKS = {}  # by case: how far each was off, and how far that was stated, in us
 A_HOST = 2  # ranks
 SLOW_HOST = 1
@@ -69,7 +68,7 @@ def job(hosts, host, rank, folder, **more):
     environment = clean_environment(
         RANK=str(rank), LOCAL_RANK=str(rank % A_HOST), WORLD_SIZE=str(world), MASTER_ADDR=hosts.address(0),
         MASTER_PORT="29400", OMP_NUM_THREADS="1", TRUTH=folder, **more)
-    return hosts.start(host, [RUN, "--dir", folder, "--run", CASE, "--lib", LIBRARY, "--", sys.executable,
+    return hosts.start(host, [RUN, "--dir", folder, "--run", CASE, "--lib", LIBRARY, "--", PYTHON,
                               os.path.join(HERE, "hosts_rank.py")], environment)
 
 
@@ -312,7 +311,7 @@ def agent(hosts, host, folder, nodes, name, **more):
     environment = clean_environment(OMP_NUM_THREADS="1", TRUTH=folder, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1", **more)
     return hosts.start(host, [
         RUN, "--dir", folder, *(["--run", name] if name else []), "--lib", LIBRARY, "--",
-        sys.executable, "-m", "torch.distributed.run",
+        PYTHON, "-m", "torch.distributed.run",
         "--nnodes", nodes, "--nproc-per-node", str(A_HOST), "--rdzv-backend", "c10d", "--rdzv-id", "job",
         "--rdzv-endpoint", f"{hosts.address(0)}:29400", "--rdzv-conf", "last_call_timeout=3,join_timeout=300",
         "--local-addr", hosts.address(host), "--max-restarts", "3", "--monitor-interval", "0.2",
@@ -487,11 +486,10 @@ def judge(name, _, folder):
 
 
 def prepare(build):
-    global RUN, REPORT, TOP, LIBRARY, SKEWCLOCK  # pylint: disable=global-statement
+    global RUN, REPORT, TOP, LIBRARY, SKEWCLOCK, PYTHON  # pylint: disable=global-statement
     RUN, REPORT, TOP, LIBRARY, SKEWCLOCK = (built(build, name) for name in (
         "tscope-run", "tscope-report", "tscope-top", "libtscope.so", "libskewclock.so"))
-    if not importlib.util.find_spec("torch"):
-        raise Skip("there is no PyTorch")
+    PYTHON = python_or_skip()
 
 
 def print_clocks():

@@ -21,6 +21,8 @@ import tempfile
 import threading
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "lib"))
+import record
 from outcomes import SKIPPED
 from processes import run_within
 
@@ -66,15 +68,10 @@ def outcome(test, build, folder):
     return {None: "too long", 0: "right", SKIPPED: "skipped"}.get(status, "wrong")
 
 
-def commit_now():
-    return subprocess.run(["git", "-C", os.path.dirname(os.path.abspath(__file__)), "rev-parse", "--short=8", "HEAD"],
-                          capture_output=True, text=True, check=True).stdout.strip()
-
-
 def once(test, options, writing):
     folder = tempfile.mkdtemp(prefix="r-")
     os.chmod(folder, 0o1777)  # as /tmp is: a test's daemons may be of another user
-    began, commit = time.time(), commit_now()
+    began, commit = time.time(), record.commit()
     how = outcome(test, options.build, folder)
     with writing, open(options.log, "a", encoding="utf-8") as file:
         print(time.strftime("%H:%M:%S"), commit, test["name"], how, f"{time.time() - began:.0f}",
@@ -103,7 +100,7 @@ def table(options):
     for name, runs in of_test.items():
         loads, commits = [load for _, load, _ in runs], dict.fromkeys(commit for *_, commit in runs)
         print(f"| {name} | {len(runs)} | {sum(how == 'right' for how, *_ in runs)} | {min(loads):.0f} to {max(loads):.0f} "
-              f"| {' '.join(commits)} |")
+              f"| {', '.join(commits)} |")
 
 
 def main():
