@@ -9,23 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
 
-#include "format/tscope_format.h"
+#include "format/clock_ns.h"
 
 enum { CALLS = 1000 };
 
-static inline u64 clock_ns(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
-}
-
-static inline u64 now_ns(void) {
+static inline i64 now_ns(void) {
   return clock_ns(CLOCK_MONOTONIC);
 }
 
@@ -72,7 +65,7 @@ static inline u64 counter(void) {
 }
 
 __attribute__((noinline, unused)) static double measure_floor(volatile struct entry *page) {
-  u64 begin = now_ns();
+  i64 begin = now_ns();
   for (u64 i = 0; i < CALLS; i++) {
     u64 start = counter();
     u64 end = counter();

@@ -26,14 +26,14 @@ typedef cudaError_t (*launch_function)(const void *, dim3, dim3, void **, size_t
 
 __attribute__((noinline)) static double measure_calls(launch_function launch, u64 calls) {
   cudaStream_t stream = (cudaStream_t)0x1000;
-  u64 begin = now_ns();
+  i64 begin = now_ns();
   for (u64 i = 0; i < calls; i++)
     launch(&kernel, (dim3){128, 1, 1}, (dim3){256, 1, 1}, NULL, 0, stream);
   return (double)(now_ns() - begin) / (double)calls;
 }
 
 static double measure_queries(u64 calls) {
-  u64 begin = now_ns();
+  i64 begin = now_ns();
   for (u64 i = 0; i < calls; i++)
     cudaEventQuery((cudaEvent_t)0x2000);
   return (double)(now_ns() - begin) / (double)calls;
@@ -85,7 +85,7 @@ static void sustained(const char *directory) {
   struct entry *page = shared_pages(directory);
   double floors[50], wall = 0;
   measure_calls(cudaLaunchKernel, 1);
-  u64 cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  i64 cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   for (u64 i = 0; i < calls / part; i++) {
     floors[i] = measure_floor(page);
     wall += measure_calls(cudaLaunchKernel, part) * (double)part / (double)calls;

@@ -69,7 +69,7 @@ int main(void) {
   for (size_t s = 0; s < LENGTH_OF(subjects); s++) {
     for (int i = -20; i < ROUNDS; i++) {
       double base = measure_floor(page);
-      u64 begin = now_ns();
+      i64 begin = now_ns();
       for (u64 call = 0; call < CALLS; call++)
         subjects[s].call(call);
       if (i >= 0) {

@@ -8,8 +8,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "format/clock_ns.h"
 
 enum { LOOKS = 300, INTERVAL_NS = 10000000 };
 
@@ -23,9 +24,7 @@ static void *compute(void *unused) {
 }
 
 static double cpu_us(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+  return (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e3;
 }
 
 static void sleep_until_next(void) {

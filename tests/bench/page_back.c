@@ -78,7 +78,8 @@ static void measure(const char *what, bool back, long wait_ms, double ns_per_tic
 }
 
 static void measure_all(void) {
-  u64 ns = now_ns(), ticks = counter();
+  i64 ns = now_ns();
+  u64 ticks = counter();
   pause_ms(100);
   double ns_per_tick = (double)(now_ns() - ns) / (double)(counter() - ticks);
   measure("not written back", false, 10, ns_per_tick);

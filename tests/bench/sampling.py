@@ -81,10 +81,10 @@ def by_tscope(library, depth, mode, seconds):
     with tempfile.TemporaryDirectory(prefix="tscope-bench-") as folder:
         subprocess.run(job(depth, mode, seconds), check=True, env=observed_environment(library, folder))
         trace, = read_trace.read_all(folder)
-    names = {frame.frame: trace.strings[frame.function] for frame in trace.records["Frame"]}
+    functions = trace.functions()
     found = collections.Counter()
     for sample in trace.records["LineSample"]:
-        frames = [names[frame].rsplit(".", 1)[-1] for frame in trace.stacks[sample.stack]]
+        frames = functions[sample.stack]
         if "leaf" in frames:  # py-spy did not see the start
             found[frames[0]] += sample.stands_us / 1e6
     totals = trace.records["LineSampling"][-1]

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "analyses/stalls/stack_tree.h"
 #include "base/arena.h"
+#include "format/clock_ns.h"
 
 enum { FRAMES = 40, PLACES = 4, THREADS = 3 };
 
@@ -17,9 +17,7 @@ static struct call_frame frames[PLACES][FRAMES];
 static const struct call_frame *stacks_of[PLACES][FRAMES];
 
 static double now_ms(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+  return (double)clock_ns(CLOCK_MONOTONIC) / 1e6;
 }
 
 /* The stacks differ only in their four innermost frames. */

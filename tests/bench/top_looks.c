@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "format/clock_ns.h"
 #include "live/live_view.h"
 #include "scratch.h"
 #include "top/top_page.h"
@@ -26,9 +26,7 @@ struct growing {
 };
 
 static double now_s(clockid_t clock) {
-  struct timespec time;
-  clock_gettime(clock, &time);
-  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+  return (double)clock_ns(clock) / 1e9;
 }
 
 static struct tscope_chunk_header *chunk_of(const struct growing *file, u32 index) {

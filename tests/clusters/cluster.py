@@ -14,6 +14,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from observed import clean_environment, run  # noqa: E402
 from outcomes import Skip, wait_until  # noqa: E402
+from ports import free_port  # noqa: E402
 from read_trace import paths_under  # noqa: E402
 from summaries import report_on  # noqa: E402
 
@@ -82,14 +83,14 @@ PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FO
         self.daemons = []
         self.folder = tempfile.mkdtemp(prefix="tscope-slurm-")
         os.chmod(self.folder, 0o755)
-        ports = 30000 + os.getpid() % 20000
+        port = free_port(3)
         for name in ("state", "spool/n1", "spool/n2", "munge"):
             os.makedirs(os.path.join(self.folder, name))
         self.file = os.path.join(self.folder, "slurm.conf")
         with open(self.file, "w", encoding="utf-8") as file:
             file.write(self.CONFIGURATION.format(
-                host=socket.gethostname().partition(".")[0], folder=self.folder, port=ports,
-                first=ports + 1, last=ports + 2, more=more.format(folder=self.folder)))
+                host=socket.gethostname().partition(".")[0], folder=self.folder, port=port,
+                first=port + 1, last=port + 2, more=more.format(folder=self.folder)))
         self.environment = clean_environment(SLURM_CONF=self.file,
                                              PATH=os.environ["PATH"] + ":/usr/sbin:/sbin")
 

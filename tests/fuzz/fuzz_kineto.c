@@ -4,11 +4,10 @@
  * analyses them. For every input this must end, without an invalid memory access, with results or a
  * reason.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyses/results/results.h"
+#include "figures.h"
 #include "fuzz_folder.h"
 #include "import/import.h"
 #include "kernels/kernels.h"
@@ -32,12 +31,9 @@ static void set_up(void) {
 }
 
 static void read_paths(u32 n) {
-  const struct analyse_options options = {.flops_per_step = NAN,
-                                          .params = NAN,
-                                          .tokens_per_step = NAN,
-                                          .peak_tflops = NAN,
-                                          .kernel_names = names,
-                                          .threads = 1};
+  struct analyse_options options = no_options();
+  options.kernel_names = names;
+  options.threads = 1;
   const char *const given[] = {paths[0], paths[1]};
   char why[512];
   struct model *model;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "figures.h"
 #include "fuzz_folder.h"
 #include "import/import.h"
 #include "import/pickle/pickle.h"
@@ -48,7 +49,8 @@ static void read_dumps(void) {
   const char *path = directory;
   if (import_load(&path, 1, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
-  const struct analyse_options options = {.flops_per_step = 0, .threads = 1};
+  struct analyse_options options = no_options();
+  options.threads = 1;
   struct results *results = analyse(model, &options);
   FILE *out = fopen("/dev/null", "w");
   const struct report_view view = {.width = 80, .stacks = true};

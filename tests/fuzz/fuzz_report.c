@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuzz_report.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "figures.h"
 #include "import/import.h"
 #include "kernels/kernels.h"
 #include "report/report.h"
@@ -51,13 +51,10 @@ void fuzz_report(const u8 *data, size_t bytes) {
 }
 
 void fuzz_report_file(void) {
-  const struct analyse_options options = {.flops_per_step = NAN,
-                                          .params = NAN,
-                                          .tokens_per_step = NAN,
-                                          .peak_tflops = NAN,
-                                          .gpu_bytes = 80e9,
-                                          .kernel_names = names,
-                                          .threads = 1};
+  struct analyse_options options = no_options();
+  options.gpu_bytes = 80e9;
+  options.kernel_names = names;
+  options.threads = 1;
   const struct report_view view = {.width = 80,
                                    .utf8 = true,
                                    .limit_bytes = REPORT_DEFAULT_LIMIT,

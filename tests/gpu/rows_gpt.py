@@ -6,6 +6,7 @@ import statistics
 
 from judging import expect, near
 from machine import CUPTI, NotHere
+from findings import ids_of
 
 VARIANTS = ("eager", "fused", "compiled")
 STEPS = 30
@@ -219,7 +220,7 @@ def gpt_communication(machine):
     near(exposed + overlap["overlapped_ms"], comm, ROUNDING, "exposed and overlapped")
     near(overlap["exposed_wait_ms"] + overlap["exposed_transfer_ms"] + 1e-9, exposed + 1e-9, 0.01, "wait and transfer")
     return (f"{sent // looked_at:.0f} B and {model} operations a step; of {step:.1f} ms {comm:.2f} ms communicate, {exposed:.2f} ms exposed; "
-            + (", ".join(one["id"] for one in found["findings"]) or "no findings"))
+            + (", ".join(ids_of(found)) or "no findings"))
 
 
 def gpt_graphed(machine):

@@ -26,8 +26,7 @@ def spins_as_worker(stop):
 
 def sampled_in(trace, function):
     """The processes that were sampled in it."""
-    frames = {frame.frame for frame in trace.records["Frame"] if trace.strings.get(frame.function) == function}
-    stacks = {stack for stack, inside in trace.stacks.items() if frames & set(inside)}
+    stacks = {stack for stack, inside in trace.functions().items() if function in inside}
     return {sample.tid for sample in trace.records["LineSample"] if sample.stack in stacks}
 
 

@@ -66,9 +66,8 @@ def program(cudart):
 
 def check(folder):
     trace, = read_trace.read_all(folder)
-    names = {frame.frame: trace.strings[frame.function].rsplit(".", 1)[-1] for frame in trace.records["Frame"]}
-    of_stack = {stack: tuple(bool(functions & {names.get(frame) for frame in frames}) for functions in GREENLETS)
-                for stack, frames in trace.stacks.items()}
+    of_stack = {stack: tuple(bool(functions & set(inside)) for functions in GREENLETS)
+                for stack, inside in trace.functions().items()}
     found = collections.Counter(of_stack[sample.stack] for sample in trace.records["LineSample"])
     looks = trace.records["LineSampling"][-1]
     print(dict(found), looks)

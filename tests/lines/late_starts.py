@@ -48,10 +48,10 @@ def main():
                               env=observed_environment(f"{late_starts}:{library}", folder))
         assert done.returncode == 0, done.returncode
         trace, = read_trace.read_all(folder)
-    names = {frame.frame: trace.strings[frame.function].rsplit(".", 1)[-1] for frame in trace.records["Frame"]}
+    functions = trace.functions()
     seconds = {}
     for sample in trace.records["LineSample"]:
-        for name in {names.get(frame) for frame in trace.stacks[sample.stack]} if sample.tid == int(done.stdout) else ():
+        for name in set(functions[sample.stack]) if sample.tid == int(done.stdout) else ():
             seconds[name] = seconds.get(name, 0) + sample.stands_us / 1e6
     own, others = (seconds.get(work.__name__, 0) for work in (work_of_the_first, work_of_the_other))
     print(sys.version.split()[0], "the first thread:", seconds)

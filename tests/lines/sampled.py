@@ -148,8 +148,7 @@ def program(cudart):
 
 def read(folder):
     trace, = read_trace.read_all(folder)
-    names = {frame.frame: trace.strings[frame.function].rsplit(".", 1)[-1] for frame in trace.records["Frame"]}
-    return trace, {stack: [names.get(frame) for frame in frames] for stack, frames in trace.stacks.items()}
+    return trace, trace.functions()
 
 
 def check(folder, trainer, first):

@@ -120,10 +120,6 @@ def of_text(text):
     return sum(float(ms) for _, ms in rows)
 
 
-def cut(spans, begin, end):
-    return [(max(first, begin), min(last, end)) for first, last in spans if last > begin and first < end]
-
-
 def of_database(path):
     """The sum of its table of kernels; and communication and exposed communication of a step, from its single spans."""
     database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
@@ -136,7 +132,7 @@ def of_database(path):
         compute = database.execute("SELECT begin_ns, end_ns FROM gpu_work WHERE rank = ? AND kind = 'kernel'",
                                    (rank,)).fetchall()
         steps = database.execute("SELECT begin_ns, end_ns FROM steps WHERE rank = ? AND warmup = 0", (rank,)).fetchall()
-        by_rank.append([sum(length(cut(spans, *step)) for step in steps) / max(1, len(steps)) / 1e6
+        by_rank.append([sum(length(truth.within(spans, *step)) for step in steps) / max(1, len(steps)) / 1e6
                         for spans in (comm, comm + compute, compute)])
     comm, both, compute = (sum(values) / len(by_rank) for values in zip(*by_rank))
     return table / 1e6, comm, both - compute

@@ -99,6 +99,11 @@ class Trace:
     def seconds(self, units):
         return units * self.seconds_per_unit
 
+    def functions(self):
+        """{number of a stack: its functions without their classes, innermost first; None for what has no name}"""
+        names = {frame.frame: self.strings[frame.function].rsplit(".", 1)[-1] for frame in self.records["Frame"]}
+        return {stack: [names.get(frame) for frame in frames] for stack, frames in self.stacks.items()}
+
     def phases(self, name):
         """Outermost phases of a kind of enum tscope_phase."""
         return [phase for phase in self.outermost_phases() if phase.tag == ENUMS["PHASES"][name]]

@@ -11,6 +11,7 @@ it may say either.
 import os
 import re
 
+from findings import findings_of
 from torch_job import TorchJob
 from outcomes import Skip, expect
 from repeated import main
@@ -26,9 +27,8 @@ def run(build, folder, ranks):
     times = [[float(number) for number in found] for found in re.findall(r"scheduled (\d+) (\d+) (\d+)", out)]
     expect(len(times) == ranks, out)
     ran, waited, took = (sum(column) for column in zip(*times))
-    findings = job.report()["findings"]
-    found = [f for f in findings if f["id"] == "HOST.OVERSUBSCRIBED"]
-    return found, findings, waited / (ran + waited), ran / (took / ranks)
+    document = job.report()
+    return findings_of(document, "HOST.OVERSUBSCRIBED"), document["findings"], waited / (ran + waited), ran / (took / ranks)
 
 
 def check_too_many(found, findings, used):

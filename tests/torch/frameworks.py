@@ -12,6 +12,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+from findings import findings_of  # noqa: E402
 from marks import place_of  # noqa: E402
 from observed import json_of, observed_environment  # noqa: E402
 from outcomes import Skip, expect  # noqa: E402
@@ -92,10 +93,10 @@ def slow_line(framework, under_torchrun):
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS)]
         run(python, library, directory,
             [*(launcher if under_torchrun else []), job, framework, os.path.join(directory, "out")])
-        findings = json_of(tool, os.path.join(directory, "traces"))["findings"]
-        late = [one for one in findings if one["id"] == "DIST.STRAGGLER"]
+        document = json_of(tool, os.path.join(directory, "traces"))
+        late = findings_of(document, "DIST.STRAGGLER")
         expect(len(late) == 1 and late[0]["ranks"] == [1] and place_of(job, "the slow line") in late[0]["title"],
-               [one["title"] for one in findings])
+               [one["title"] for one in document["findings"]])
     return check_slow_line
 
 

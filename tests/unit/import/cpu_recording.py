@@ -59,7 +59,7 @@ class WorkOfSeveralFunctions(unittest.TestCase):
     def outside(self, within):
         with tempfile.TemporaryDirectory(prefix="tscope-cpu-") as folder:
             report = json_of(REPORT, profiler_file.write(os.path.join(folder, "cpu.json"), recording(PARTS, within)))
-        found, = [f for f in report["findings"] if f["id"] == "TIMING.OUTSIDE_PHASES"]
+        found, = findings_of(report, "TIMING.OUTSIDE_PHASES")
         return found
 
     def test_the_function_that_calls_them_is_named(self):
