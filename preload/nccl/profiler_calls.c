@@ -6,8 +6,6 @@
 #include "record/atomics.h"
 #include "record/lock.h"
 
-/* Calls that the job's hook has seen and NCCL has not reported yet: those of the open groups. The
- * oldest calls in a full table never ran as collectives (a communicator of one rank copies). */
 enum { EXPECTED = 1024, COMMS = 256, SPANS = 8192, CHANNELS = 16384 };
 
 u8 profiler_attached;
@@ -40,7 +38,9 @@ void profiler_comm_free(struct profiler_comm *comm) {
     __atomic_store_n(&comm->in_use, 0, __ATOMIC_RELEASE);
 }
 
-/* A ring in the order of the calls; op 0 marks an entry whose call was joined. */
+/* Calls that the job's hook has seen and NCCL has not reported yet, those of the open groups: a
+ * ring in their order, in which op 0 marks a call that was joined. In a full one the oldest never
+ * ran as collectives (a communicator of one rank copies). */
 static struct profiler_call expected[EXPECTED];
 static u32 n_expected; /* ever */
 static u32 oldest;     /* all before it were joined */

@@ -27,11 +27,9 @@ static bool is_ignored(const char *name) {
 struct nvtx_domain *nvtx_domain_create(const char *name) {
   static struct nvtx_domain others = {.name = "(beyond the table of domains)"};
   static struct nvtx_domain others_ignored = {.ignored = true};
-  u32 place = __atomic_fetch_add(&n_domains, 1, __ATOMIC_RELAXED);
-  if (place >= DOMAINS) {
-    __atomic_store_n(&n_domains, DOMAINS, __ATOMIC_RELAXED);
+  u32 place;
+  if (!tscope_atomic_take(&n_domains, 1, DOMAINS, &place))
     return name && is_ignored(name) ? &others_ignored : &others;
-  }
   struct nvtx_domain *domain = &domains[place];
   snprintf(domain->name, sizeof(domain->name), "%s", name ? name : "");
   domain->ignored = is_ignored(domain->name);

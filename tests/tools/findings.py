@@ -11,5 +11,5 @@ def findings_of(document, name):
 
 
 def ranks_of(document, name):
-    """Of each such finding."""
+    """For each finding of that id, the ranks that it names."""
     return [finding["ranks"] for finding in findings_of(document, name)]

@@ -27,8 +27,8 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def cost_of(command, ok=(0,), **more):
-    """Wall seconds, CPU seconds of all threads and peak MiB of a command, whose status must be one of these, and the
-    status. A small process starts it, because the peak of a child begins with that of its parent."""
+    """Of a command: wall seconds, CPU seconds of all threads, peak MiB, and its status, which must be in `ok`. A small
+    process starts it, because the peak of a child begins with that of its parent."""
     read, write = os.pipe()
     with open(read, encoding="ascii") as told:
         with open(write, "wb"):

@@ -38,8 +38,8 @@ def slow_work_left(ranks):
 
 
 def ends_with_slow_work(ranks, left):
-    """When each step ends on each rank, if the slow work takes such a share of its time. The k-th message of a rank is the k-th that the one
-    of the other stage receives, after as long as it did; who reduces goes on as long after the last of its stage."""
+    """When each step ends on each rank, if the slow work takes such a share of its time. A rank receives its k-th message as long after
+    the other stage's rank sent its k-th as it did. Each rank goes on as long as it did after the last of its stage began to reduce."""
     ops, done = [[op for step in steps for op in step] for steps in ranks], [0] * RANKS
     before = [steps[0][0][1] for steps in ranks]  # where the last thing that was done ended
     now = list(before)

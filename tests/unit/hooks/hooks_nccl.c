@@ -104,7 +104,6 @@ static void reduce(ncclComm_t comm) {
   ncclAllReduce(NULL, NULL, 1000, ncclFloat16, ncclSum, comm, (cudaStream_t)0x5000);
 }
 
-/* The last record of a type, copied. */
 static void a_collective_is_recorded_whole(void **state) {
   (void)state;
   ncclComm_t comm = make(1, "one");
