@@ -3,6 +3,7 @@
 """What the project's Python files import from each other is there, and is found from where it is imported: imports.py
 SOURCE. Scripts that only people start are as good as those that tests start."""
 import ast
+import functools
 import pathlib
 import sys
 
@@ -32,6 +33,7 @@ def defined_in(tree):
     return names
 
 
+@functools.cache  # asked for again on each way to a module
 def folders_added(tree):
     """Words of the statements that say where modules are."""
     return {word for node in ast.walk(tree) if isinstance(node, ast.stmt) and "sys.path" in ast.unparse(node)
@@ -41,10 +43,12 @@ def folders_added(tree):
 
 def main():
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in map(SOURCE.joinpath, python_files(SOURCE))}
-    everywhere, wrong = {path.parent.name for path in trees}, []
+    everywhere, named, wrong = {path.parent.name for path in trees}, {}, []
+    for path in trees:
+        named.setdefault(path.stem, []).append(path)
 
     def near(module, folders):
-        return [path for path in trees if path.stem == module and path.parent.name in folders]
+        return [path for path in named.get(module, []) if path.parent.name in folders]
 
     def folders_of(path, seen):
         """Where this file finds modules: in its own folder, in those it adds, and in those its modules add."""
@@ -59,8 +63,8 @@ def main():
         folders = folders_of(path, {path})
         is_program = path.read_bytes().startswith(b"#!")  # a module is found where a program finds it
         for line, module, names in imports_of(tree):
-            ours, found = any(one.stem == module for one in trees), near(module, folders if is_program else everywhere)
-            if not ours or module in sys.stdlib_module_names:
+            found = near(module, folders if is_program else everywhere)
+            if module not in named or module in sys.stdlib_module_names:
                 continue
             missing = [name for name in names if not any(name in defined_in(trees[one]) for one in found)]
             if not found or missing:
