@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "format/tscope_format.h"
@@ -11,6 +12,10 @@
 /* What identifies on this machine the namespace that a folder of /proc is about, such as "self"; 0
  * if that cannot be read. */
 u64 pid_namespace_of(const char *process);
+
+/* Whether /proc numbers processes as this one's own namespace does: otherwise what the process
+ * knows by number is somebody else there. */
+bool proc_numbers_as_own(void);
 
 /* The name of a process's folder in /proc. For the calling process "self": where /proc numbers
  * processes as another namespace does, its own number is somebody else's. */

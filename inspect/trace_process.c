@@ -65,14 +65,11 @@ static struct trace_process find_in_namespace(const struct tscope_file_header *h
 }
 
 struct trace_process trace_process_find(const struct tscope_file_header *header) {
-  char self[16] = "";
   if (!tscope_is_this_host(header->host) ||
       !may_be_this_boot((i64)(header->start_realtime_ns - header->start_monotonic_ns)))
     return (struct trace_process){0, '?'};
   u64 own = pid_namespace_of("self");
-  bool numbered_as_here = readlink("/proc/self", self, sizeof(self) - 1) > 0 &&
-                          leading_number(self, INT32_MAX, NULL) == (u64)getpid();
-  if (header->pid_namespace && (header->pid_namespace != own || !numbered_as_here))
+  if (header->pid_namespace && (header->pid_namespace != own || !proc_numbers_as_own()))
     return find_in_namespace(header, own);
   char state = state_of(header, (pid_t)header->pid);
   return (struct trace_process){state ? (pid_t)header->pid : 0, state};

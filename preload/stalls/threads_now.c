@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "callsites/python_here.h"
+#include "inspect/pid_namespace.h"
 #include "process/threads_left.h"
 #include "process/workers.h"
 #include "record/hook.h"
@@ -78,7 +79,7 @@ void threads_now_stacks(void (*each)(const struct python_thread *thread, struct 
 
 void threads_now_peers(void (*each)(u32 pid, const struct thread_state *state, void *more),
                        void *more) {
-  pid_t parent = getppid();
+  pid_t parent = proc_numbers_as_own() ? getppid() : 0;
   u32 threads = parent > 1 ? thread_list(parent, tids, MAX_THREADS) : 0, n = 0;
   static u32 peers[MAX_PEERS];
   for (u32 i = 0; i < threads && i < MAX_THREADS && n < MAX_PEERS; i++)

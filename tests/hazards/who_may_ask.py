@@ -3,6 +3,7 @@
 """Whose requests for stacks a rank answers: who_may_ask.py BUILD LIBTSCOPE."""
 import glob
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import at_once  # noqa: E402
 from built import built  # noqa: E402
 from in_folder import InFolder  # noqa: E402
 from observed import observed_environment  # noqa: E402
+from outcomes import wait_until  # noqa: E402
 from processes import AS_NOBODY, NOBODY, as_on_another_host, children_of  # noqa: E402
 
 BUILD, LIBRARY = os.path.realpath(sys.argv.pop(1)), os.path.realpath(sys.argv.pop(1))
@@ -194,6 +196,19 @@ class Requests(InFolder):
     @needs_root
     def test_ranks_in_pid_namespaces_that_proc_does_not_show(self):
         self.check_in_namespaces()
+
+    @needs_root
+    def test_in_such_a_namespace_nobody_elses_children_are_peers(self):
+        """The rank's parent has the number that here is this test's, one of whose children is stopped."""
+        with subprocess.Popen(["sleep", "100"]) as stopped:
+            os.kill(stopped.pid, signal.SIGSTOP)
+            script = f"""echo {os.getpid() - 1} > /proc/sys/kernel/ns_last_pid && sh -c '"$@"; true' sh "$@"; true"""
+            run = self.start(how=("unshare", "--pid", "--kill-child", "sh", "-c", script, "sh"))
+            self.leave(run, 7)
+            answer, = wait_until("an answer", lambda: glob.glob(run + "/.*.tscope.stacks"))
+            said = wait_until("all of it", lambda: (text := pathlib.Path(answer).read_text("utf-8")).endswith("end\n") and text)
+            stopped.kill()
+        self.assertNotIn("\npeer ", said)
 
     @needs_root
     def test_a_folder_that_the_job_cannot_write(self):
