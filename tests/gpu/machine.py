@@ -19,13 +19,13 @@ import read_trace
 import standin_wheel
 from built import built, standins_of
 from observed import clean_environment
+from outcomes import SKIPPED
 from processes import run_within
 
 # The modes in which the shim gets GPU times; BARE is the program without the shim.
 BARE, OFF, AUTO, CUPTI, EVENTS, HOST = "without", "off", "auto", "cupti", "events", "host"
 SETTINGS = {OFF: {"TSCOPE": "off"}, AUTO: {}, CUPTI: {"TSCOPE_GPU": "cupti"},
             EVENTS: {"TSCOPE_GPU": "events"}, HOST: {"TSCOPE_GPU": "host"}}
-NOT_HERE = 77  # exit status of work that cannot run on this machine
 
 
 class Failed(Exception):
@@ -264,7 +264,7 @@ class Machine:
         status, out, errors, folder = self._run_here(what, command,
                                                      dict(self.environment, **settings), mode,
                                                      limit)
-        if status == NOT_HERE:
+        if status == SKIPPED:
             raise NotHere(last_line(errors))
         if status != 0:
             self._keep_errors(out, errors)

@@ -367,15 +367,19 @@ static void no_descriptors(char **arguments) {
     close(fd);
 }
 
-static void no_memory(char **arguments) {
-  (void)arguments;
+static void limit_more_memory(rlim_t bytes) {
   long pages = 0;
   FILE *statm = fopen("/proc/self/statm", "r");
   if (!statm || fscanf(statm, "%ld", &pages) != 1)
     fail("statm");
   fclose(statm);
-  rlim_t limit = (rlim_t)(pages * sysconf(_SC_PAGESIZE) + (512 << 10));
+  rlim_t limit = (rlim_t)(pages * sysconf(_SC_PAGESIZE)) + bytes;
   setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit});
+}
+
+static void no_memory(char **arguments) {
+  (void)arguments;
+  limit_more_memory(512 << 10);
   launch(50000);
 }
 
@@ -383,13 +387,8 @@ static void no_memory(char **arguments) {
 static void little_memory(char **arguments) {
   (void)arguments;
   const rlim_t mb = 1 << 20, more = 1600;
-  long pages = 0;
-  FILE *statm = fopen("/proc/self/statm", "r");
-  if (!statm || fscanf(statm, "%ld", &pages) != 1)
-    fail("statm");
-  fclose(statm);
-  rlim_t limit = (rlim_t)(pages * sysconf(_SC_PAGESIZE)) + more * mb, got = 0;
-  setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit});
+  rlim_t got = 0;
+  limit_more_memory(more * mb);
   launch(50000);
   while (mmap(NULL, 8 * mb, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
     got += 8;
