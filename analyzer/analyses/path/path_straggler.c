@@ -12,6 +12,7 @@
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/persistence.h"
+#include "model/clock_error.h"
 
 /* More of the path than an equal part of it: then a replay is asked whether it counts. */
 #define PATH_BEYOND_ITS_PART 0.1
@@ -44,14 +45,12 @@ static double wait_of_others_ms(const struct results *r, u32 rank) {
   return isnan(mean) ? 0 : mean;
 }
 
-/* Of the difference between the clocks of two ranks, at most. */
-static double clock_error_ms(const struct model *model) {
-  double most = 0;
-  FOR_EACH(model->ranks, model->n_ranks, rank) {
-    const struct clock_fit *clock = &rank->clock;
-    most = fmax(most, 2 * (clock->error_us + clock->reading_us) / 1e3);
-  }
-  return most;
+/* Of the difference between the clocks of two ranks that the path has, at most. */
+static double clock_error_ms(const struct analysis *a) {
+  const struct model *model = a->model;
+  u32 *ranks = arena_array(a->arena, model->n_ranks, sizeof(u32));
+  u32 n = LIST_WHERE(ranks, 0, model->n_ranks, r, model->ranks[r].clock.aligned, r);
+  return widest_clock_error_ns(model, ranks, n) / 1e6;
 }
 
 bool name_straggler_of_path(struct analysis *a) {
@@ -66,7 +65,7 @@ bool name_straggler_of_path(struct analysis *a) {
   replay_savings(a, &(struct cure){&change, 1}, 1, false, &saving);
   struct rank_result *rank = &r->ranks[index];
   double p = chance_of_path(r, rank, &saving);
-  if (!(saving.low_ms >= fmax(WORTH_MENTIONING * r->step_mean_ms, clock_error_ms(a->model))) ||
+  if (!(saving.low_ms >= fmax(WORTH_MENTIONING * r->step_mean_ms, clock_error_ms(a))) ||
       !saving_pays(&saving, r->step_mean_ms) || !(p < STRAGGLER_SIGNIFICANCE) ||
       wait_of_others_ms(r, index) < REASON_SHARE * saving.ms)
     return false;

@@ -14,6 +14,7 @@
 #include "analyses/ranks/straggler_test.h"
 #include "analyses/thresholds.h"
 #include "base/sorting.h"
+#include "model/clock_error.h"
 
 double arrival_time(const struct straggler_test *c, const struct arrival *member) {
   const struct model *model = c->a->model;
@@ -58,37 +59,12 @@ double ratio_of_times(double begin, double time, double other) {
   return log((time - begin) / (other - begin));
 }
 
-/* The largest error between two members of a communicator. */
-static double widest_error(const struct model *model, const struct comm *comm) {
-  double most[2] = {0, 0}, reading = 0;
-  u32 domain = INDEX_NONE, first = INDEX_NONE;
-  bool several = false;
-  FOR_EACH(comm->members, comm->size, member) {
-    u32 rank = comm->members ? *member : INDEX_NONE;
-    if (rank == INDEX_NONE)
-      continue;
-    const struct clock_fit *fit = &model->ranks[rank].clock;
-    if (!fit->aligned)
-      return INFINITY;
-    first = first == INDEX_NONE ? fit->domain : first;
-    several |= fit->domain != first;
-    reading = fmax(reading, fit->reading_us);
-    if (fit->error_us >= most[0]) {
-      most[1] = fit->domain == domain ? most[1] : most[0];
-      most[0] = fit->error_us;
-      domain = fit->domain;
-    } else if (fit->domain != domain) {
-      most[1] = fmax(most[1], fit->error_us);
-    }
-  }
-  return 1e3 * (several ? most[0] + most[1] : reading);
-}
-
 /* The clock decides unless its error could hide what is worth mentioning. */
 bool clocks_tell_who_is_late(const struct analysis *a, u32 comm) {
+  const struct comm *of = &a->model->comms[comm];
   double step_ns = a->results->step_median_ms * 1e6;
   return a->model->clock_aligned &&
-         !(widest_error(a->model, &a->model->comms[comm]) > WORTH_MENTIONING * step_ns);
+         !(widest_clock_error_ns(a->model, of->members, of->size) > WORTH_MENTIONING * step_ns);
 }
 
 static void measure_busy(struct straggler_test *c) {

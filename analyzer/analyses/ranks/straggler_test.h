@@ -12,9 +12,9 @@
 /* Of the communicator that is tested: unnamed_members.c. */
 struct unnamed_members {
   struct arena arena;
+  double clocks_ns;                /* by the common clock no two members are further apart */
   u32 comm, begin, n;              /* its tested collectives: */
   struct ordered_values *ready;    /* [n] when each was ready, by its index among the members; */
-  double *clocks_ns;               /* no two members' clocks are further apart; */
   double *from_ns;                 /* from when times count whose ratio is asked */
   struct ordered_values *computed; /* [n_steps] by index in the first of them; NULL: not asked */
   u32 *last, n_last; /* who is last anywhere in the latest round, of those in the roster */

@@ -11,6 +11,7 @@
 #include "base/checked_memory.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
+#include "model/clock_error.h"
 
 struct ordering {
   struct straggler_test *c;
@@ -24,16 +25,10 @@ static void order_ready(void *user, u32 i, unsigned worker) {
   const struct model *model = c->a->model;
   const struct collective *collective = tested_collective(c, ordering->begin + i);
   SCOPED double *own = memory_array(size_sum(collective->n_arrivals, 1), sizeof(*own));
-  double reading = 0, error = 0;
   u32 n = 0;
-  FOR_EACH_MEMBER(model, collective, member) {
+  FOR_EACH_MEMBER(model, collective, member)
     own[n++] = c->named[member->rank] ? (double)NAN : arrival_own_time(c, member);
-    reading = fmax(reading, model->ranks[member->rank].clock.reading_us);
-    error = fmax(error, model->ranks[member->rank].clock.error_us);
-  }
   ordered_values_fill(&c->unnamed.ready[i], own, n);
-  c->unnamed.clocks_ns[i] =
-      c->by_clock[collective->comm] ? 1e3 * fmax(reading, 2 * error) : 2e3 * reading;
   c->unnamed.from_ns[i] = own_work_begin(c, collective);
 }
 
@@ -43,7 +38,9 @@ void unnamed_members_order(struct straggler_test *c, u32 comm) {
   u64 members = 0;
   *unnamed = (struct unnamed_members){.comm = comm, .begin = begin, .n = n};
   unnamed->ready = arena_array(&unnamed->arena, n, sizeof(*unnamed->ready));
-  unnamed->clocks_ns = arena_array(&unnamed->arena, n, sizeof(double));
+  const struct comm *of = &c->a->model->comms[comm];
+  unnamed->clocks_ns =
+      c->by_clock[comm] ? widest_clock_error_ns(c->a->model, of->members, of->size) : INFINITY;
   unnamed->from_ns = arena_array(&unnamed->arena, n, sizeof(double));
   unnamed->last = arena_array(&unnamed->arena, n, sizeof(u32));
   for (u32 i = 0; i < n; i++) {
@@ -88,7 +85,7 @@ static u32 find_last(struct straggler_test *c, u32 i) {
   const struct arrival *member = &members_of(c->a->model, collective)[last];
   c->late_of[i] = arrival_own_time(c, member) - ordered_values_median_without(ready, last);
   c->middle_of[i] = ordered_values_median(ready);
-  if (c->late_of[i] > c->unnamed.clocks_ns[i - c->unnamed.begin] ||
+  if (c->late_of[i] > c->unnamed.clocks_ns ||
       c->late_of[i] > arrival_error(c, collective, member->rank))
     c->last_of[i] = member->rank;
   return ready->left;

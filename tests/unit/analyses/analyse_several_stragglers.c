@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
+#include "analyses/queries.h"
+#include "analyses/thresholds.h"
 #include "model/span_call_sites.h"
 
 static struct results *run(struct cluster_options o, struct cluster **c) {
@@ -272,6 +274,44 @@ static void few_steps_name_who_delays_a_root(void **state) {
   }
 }
 
+/* Within what all clocks can be apart from each other, too, as long as it saves more than that. */
+static void an_error_that_is_less_than_the_delay_hides_nobody(void **state) {
+  (void)state;
+  for (u32 apart = 0; apart < 2; apart++) {
+    struct cluster_options o = healthy_cpu();
+    o.ranks = 4;
+    o.slow[2] = 0.3;
+    struct cluster *c = cluster_new(&o);
+    set_operation(c, TSCOPE_OP_GATHER);
+    for (u32 r = 0; r < o.ranks; r++)
+      c->model.ranks[r].clock.reading_us = apart ? 120e3 : 60e3;
+    struct results *r = cluster_analyse(c, NULL);
+    assert_int_equal(r->ranks[2].of_path, !apart);
+    assert_int_equal(stragglers_in(r), !apart);
+    cluster_end(r, c);
+  }
+}
+
+/* Of two ranks on each of two hosts those of one host may be further apart than the hosts. */
+static void ranks_of_one_host_may_be_furthest_apart(void **state) {
+  (void)state;
+  for (u32 rough = 0; rough < 2; rough++) {
+    u32 members[] = {0, 1, INDEX_NONE, 2, 3};
+    struct rank ranks[4];
+    struct comm comm = {.members = members, .size = LENGTH_OF(members)};
+    struct model model = {
+        .ranks = ranks, .n_ranks = 4, .comms = &comm, .n_comms = 1, .clock_aligned = true};
+    struct results results = {.step_median_ms = 4e-3 / WORTH_MENTIONING};
+    struct analysis a = {.model = &model, .results = &results};
+    for (u32 r = 0; r < 4; r++)
+      ranks[r].clock = (struct clock_fit){.aligned = true,
+                                          .domain = r / 2,
+                                          .error_us = r / 2,
+                                          .reading_us = rough && r == 3 ? 8 : 0};
+    assert_int_equal(clocks_tell_who_is_late(&a, 0), !rough);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_slow_device_beside_hosts_without_cores),
@@ -282,6 +322,8 @@ int main(void) {
       cmocka_unit_test(two_are_late_at_places_of_their_own),
       cmocka_unit_test(who_sends_late_is_named),
       cmocka_unit_test(a_busy_worker_is_not_late),
+      cmocka_unit_test(an_error_that_is_less_than_the_delay_hides_nobody),
+      cmocka_unit_test(ranks_of_one_host_may_be_furthest_apart),
       cmocka_unit_test(who_delays_a_root_is_named),
       cmocka_unit_test(less_than_half_of_the_path_names_too)};
   return cmocka_run_group_tests(tests, NULL, NULL);
