@@ -56,7 +56,11 @@ struct diffing {
 DIFF_PARTS(P)
 #undef P
 
-/* The step times of a run without warm-up, in order. */
+/* [model.steps.n] The steps that the run's own figures are of: without warm-up, and without what
+ * holds other work than training. */
+const bool *diff_training_steps(struct arena *arena, const struct results *r);
+
+/* Their times, in order. */
 double *diff_step_times(struct arena *arena, const struct results *r, u32 *n);
 
 /* The probability that the medians of two series differ so much if nothing changed, and, unless it

@@ -203,9 +203,10 @@ static double mean_phase_ms(const struct model *model, u32 step, u32 kind) {
 /* A phase's time in each step, mean over ranks. */
 static double *phase_series(struct diffing *d, const struct results *r, u32 kind, u32 *n) {
   const struct model *model = r->model;
+  const bool *trains = diff_training_steps(&d->scratch, r);
   double *values = arena_array(&d->scratch, model->steps.n, sizeof(*values));
-  *n = LIST_KNOWN(values, first_analysed_step(r), model->phases ? model->steps.n : 0, step,
-                  mean_phase_ms(model, step, kind));
+  *n = LIST_KNOWN(values, 0, model->phases ? model->steps.n : 0, step,
+                  trains[step] ? mean_phase_ms(model, step, kind) : NAN);
   return values;
 }
 

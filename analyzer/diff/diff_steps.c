@@ -9,9 +9,21 @@
 #include "base/quantity.h"
 #include "diff/diff.h"
 
+const bool *diff_training_steps(struct arena *arena, const struct results *r) {
+  u32 n = r->model->steps.n;
+  bool *trains = arena_array(arena, n, sizeof(*trains));
+  for (u32 step = first_analysed_step(r); step < n; step++)
+    trains[step] = true;
+  FOR_EACH(r->other_work, r->n_other_work, work)
+    FOR_EACH(work->step, work->n_steps, step)
+      trains[(u32)*step - r->model->steps.first] = false;
+  return trains;
+}
+
 double *diff_step_times(struct arena *arena, const struct results *r, u32 *n) {
+  const bool *trains = diff_training_steps(arena, r);
   double *values = arena_array(arena, r->n_step_ms, sizeof(*values));
-  *n = LIST_KNOWN(values, first_analysed_step(r), r->n_step_ms, i, r->step_ms[i]);
+  *n = LIST_KNOWN(values, 0, r->n_step_ms, i, trains[i] ? r->step_ms[i] : NAN);
   return values;
 }
 

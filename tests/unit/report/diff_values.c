@@ -239,6 +239,29 @@ static void collectives_of_a_step_of_training(void **state) {
   pair_free(&pair);
 }
 
+/* Every fourth step of the later run validates, and takes thrice as long: it is no step whose
+ * length is compared. */
+static void steps_with_other_work_are_not_compared(void **state) {
+  (void)state;
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), NULL);
+  struct results *r = pair.new;
+  double validates[64];
+  struct other_work work = {.step = validates};
+  const u32 first = first_analysed_step(r), as_many = r->diff->runs[1].steps;
+  pair.after->model.steps.first = 7;
+  for (u32 i = first; i < r->n_step_ms; i += 4) {
+    r->step_ms[i] *= 3;
+    validates[work.n_steps++] = 7 + i;
+  }
+  r->other_work = &work;
+  r->n_other_work = 1;
+  diff_results(pair.old, r);
+  assert_int_equal(r->diff->runs[0].steps, as_many);
+  assert_int_equal(r->diff->runs[1].steps, as_many - work.n_steps);
+  assert_true(r->diff->step_noise_ms < 0.01 * r->step_median_ms);
+  pair_free(&pair);
+}
+
 /* A collective that two runs of three make: a mean over the runs, like that of a kernel. */
 static void collectives_are_means_over_runs(void **state) {
   (void)state;
@@ -305,6 +328,7 @@ int main(void) {
                                      cmocka_unit_test(memory_that_grew),
                                      cmocka_unit_test(tensors_that_scale),
                                      cmocka_unit_test(collectives_of_a_step_of_training),
+                                     cmocka_unit_test(steps_with_other_work_are_not_compared),
                                      cmocka_unit_test(collectives_are_means_over_runs),
                                      cmocka_unit_test(collectives_that_changed_come_first)};
   return cmocka_run_group_tests(tests, NULL, NULL);
