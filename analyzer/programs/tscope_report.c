@@ -17,6 +17,7 @@
 #include "base/folders.h"
 #include "base/output_file.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "diff/diff.h"
 #include "import/import.h"
 #include "kernels/kernels.h"
@@ -257,9 +258,8 @@ static bool is_same_run(const struct options *options, const struct analysed_inp
       one.st_dev == other.st_dev && one.st_ino == other.st_ino)
     return true;
   const struct model *a = runs[i].model, *b = runs[k].model;
-  return a->run && b->run && strcmp(a->run, b->run) == 0 && a->began_realtime_ns != 0 &&
-         a->began_realtime_ns == b->began_realtime_ns && a->end - a->begin == b->end - b->begin &&
-         runs[i].results->events == runs[k].results->events;
+  return same_text(a->run, b->run) && a->began_realtime_ns != 0 &&
+         a->began_realtime_ns == b->began_realtime_ns;
 }
 
 /* A run that counted twice would be a run without noise. Two runs may be one: that shows no change.

@@ -200,7 +200,8 @@ class Cli(InOneFolder):
 
     def several(self, name, *options):
         """Three similar runs, whose kernels differ by up to 2 %."""
-        return [self.write(f"{name}{i}", "--ranks", "4", "--steps", "12", "--phases", "--kernel-ns", str(ns), *options)
+        return [self.write(f"{name}{i}", "--ranks", "4", "--steps", "12", "--phases", "--kernel-ns", str(ns),
+                           "--run", f"{name}{i}", *options)
                 for i, ns in enumerate((60000, 61000, 60500))]
 
     def test_several_runs_per_side(self):
@@ -224,7 +225,8 @@ class Cli(InOneFolder):
         self.assertIn("not 3 and 2", few.stderr)
         link = os.path.join(os.path.dirname(even[0]), "baseline")
         os.symlink(even[0], link)
-        for repeated in ([even[0]] * 3 + ["--"] + slow, [*even, "--", slow[0], slow[1], link]):
+        noon = self.write("noon", "--ranks", "4", "--steps", "6", "--run", "even0")  # the copy of a run that went on
+        for repeated in ([even[0]] * 3 + ["--"] + slow, [*even, "--", *slow[:2], link], [*even, "--", *slow[:2], noon]):
             self.assertIn("are the same run, and a run counts once", self.refused("diff", *repeated))
 
     def test_runs_are_assigned_to_sides(self):

@@ -124,7 +124,8 @@ class Tables(Databases):
 
     def test_several_runs_of_each_side(self):
         again = self.tracegen("again", *self.common, "--data-ns", "1100", "--realtime", "1700000001000000000")
-        several = self.write("several.db", "diff", self.even, again, "--", self.slow)
+        slow = self.tracegen("slow again", *self.common, "--slow-rank", "1", "--realtime", "1700000002000000000")
+        several = self.write("several.db", "diff", self.even, again, "--", slow)
         self.assertEqual(self.ask("SELECT run FROM runs ORDER BY run", several), [(1,), (2,), (3,)])
 
     def test_it_is_whole(self):
