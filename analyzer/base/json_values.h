@@ -11,8 +11,12 @@
 #include "base/each.h"
 #include "base/utf8.h"
 
+/* Whole numbers are written as whole numbers. */
 static inline json_t *number_or_null(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
+  if (!isfinite(value))
+    return json_null();
+  return value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value)
+                                                     : json_real(value);
 }
 
 /* Bytes that are not UTF-8 are replaced. */

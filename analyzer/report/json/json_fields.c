@@ -37,7 +37,7 @@ MAKE(command, text_or_null(results->model->command))
 MAKE(world_size, positive(results->model->world_size))
 MAKE(duration, results->model->begin == NS_UNKNOWN || results->model->end == NS_UNKNOWN
                    ? json_null()
-                   : json_real(ns_to_s(results->model->end - results->model->begin)))
+                   : number_or_null(ns_to_s(results->model->end - results->model->begin)))
 MAKE(began, positive(results->model->began_realtime_ns / 1000000000))
 MAKE(attempt, positive(results->model->attempt))
 MAKE(notes, JSON_LIST(results->model->notes, results->model->n_notes, one, text_or_null(*one)))

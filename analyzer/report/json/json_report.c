@@ -17,14 +17,6 @@
 static json_t *object_of(const struct results *results, const struct json_field *fields,
                          const void *row);
 
-/* Whole numbers are printed as whole numbers. */
-static json_t *number(double value) {
-  if (!isfinite(value))
-    return json_null();
-  return value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value)
-                                                     : json_real(value);
-}
-
 /* What is drawn needs no more digits, and the report is a third of the size. The result is that of
  * "%.5g", at a lower cost: five digits and a power of ten up to 10^22 are exact in a double, so one
  * division or product of them is rounded as strtod() rounds. Values near the middle between two
@@ -91,7 +83,7 @@ static json_t *value_of(const struct results *results, const struct json_field *
   const void *member = (const char *)row + field->offset;
   switch (field->kind) {
   case JSON_FIELD_NUMBER:
-    return number(*(const double *)member);
+    return number_or_null(*(const double *)member);
   case JSON_FIELD_RANK:
     return *(const u32 *)member == INDEX_NONE ? json_null() : json_integer(*(const u32 *)member);
   case JSON_FIELD_TEXT:
@@ -105,7 +97,7 @@ static json_t *value_of(const struct results *results, const struct json_field *
     return JSON_LIST(*(u32 *const *)member, row_count(field, row), one, json_integer(*one));
   case JSON_FIELD_NUMBERS:
     return JSON_LIST(*(double *const *)member, row_count(field, row), one,
-                     number(to_five_digits(*one)));
+                     number_or_null(to_five_digits(*one)));
   case JSON_FIELD_MADE:
     return field->make(results, row);
   case JSON_FIELD_PART:

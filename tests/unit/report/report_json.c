@@ -38,6 +38,28 @@ static json_t *document_of(const char *example) {
   return document_from(example_make(example));
 }
 
+static u32 whole_as_real(const json_t *value) {
+  size_t i;
+  const char *key;
+  const json_t *one;
+  u32 n = json_is_real(value) && json_real_value(value) == floor(json_real_value(value)) &&
+          fabs(json_real_value(value)) < 1e15;
+  json_object_foreach((json_t *)value, key, one) n += whole_as_real(one);
+  json_array_foreach(value, i, one) n += whole_as_real(one);
+  return n;
+}
+
+/* 3, and not 3.0 in one place of the document and 3 in another. */
+static void whole_numbers_are_written_as_such(void **state) {
+  (void)state;
+  static const char *const of[] = {"healthy", "straggler", "unknown"};
+  for (size_t i = 0; i < LENGTH_OF(of); i++) {
+    json_t *document = document_of(of[i]);
+    assert_int_equal(whole_as_real(document), 0);
+    json_decref(document);
+  }
+}
+
 /* The names that the first issue specified; programs that read reports rely on them. */
 static void promised_names_are_there(void **state) {
   static const char *const promised[] = {
@@ -269,6 +291,7 @@ int main(void) {
       cmocka_unit_test(promised_names_are_there),
       cmocka_unit_test(unknown_is_null),
       cmocka_unit_test(known_values_come_through),
+      cmocka_unit_test(whole_numbers_are_written_as_such),
       cmocka_unit_test(hostile_names_stay_data),
       cmocka_unit_test(all_stacks_are_there),
       cmocka_unit_test(numbers_are_written_as_printf_does),
