@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Who arrives last, over all collectives in which every member waits for every other: what even a
- * single step shows. stragglers.c asks whether it happens regularly.
+ * single step shows, whatever made it late. stragglers.c asks who is late for reasons of its own:
+ * it takes off what a rank waited in other communicators, and asks whether it happens regularly.
  */
 #include <math.h>
 
