@@ -79,8 +79,7 @@ struct rank_summary {
   u64 collective_kernels; /* that ran on the GPU in the whole run; of these, with a recorded call */
   u64 collective_kernels_called;
   u64 graph_launches, graph_launches_run, graph_launches_open; /* as in struct timeline */
-  i64 ring_begin; /* of the GPU's, in the trace; NS_UNKNOWN: all of it */
-  i64 gpu_known;  /* the part of its run for which the trace has all work of its GPU */
+  i64 gpu_known; /* the part of its run for which the trace has all work of its GPU */
 };
 
 struct graph;

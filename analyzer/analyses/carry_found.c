@@ -39,5 +39,5 @@ void rank_summary_carry(struct rank_summary *sum, struct carrier *c) {
   carry_ops(sum, c);
   carry_flops(&sum->flops, c);
   CARRY_EACH(c, sum, collective_kernels, collective_kernels_called, graph_launches,
-             graph_launches_run, graph_launches_open, ring_begin, gpu_known);
+             graph_launches_run, graph_launches_open, gpu_known);
 }

@@ -85,6 +85,10 @@ double gpu_timing_since_cupti(const struct rank *rank);
 const char *gpu_timing_why_no_times(struct analysis *a);
 const char *gpu_timing_why_not_watched(const struct analysis *a); /* NULL where it always was */
 
+/* gpu_timeline.c: the share of the time of all ranks with GPUs in which all their work was watched
+ * and is still in the trace; `timelines`: of ranks whose gpu_timelines are known. */
+double gpu_share_known(const struct analysis *a, bool timelines);
+
 /* Whether any rank has GPU work. If none of it has times: why. */
 bool gpu_timing_any_work(const struct analysis *a);
 const char *gpu_timing_why_nothing(const struct analysis *a);

@@ -113,17 +113,18 @@ static i64 covered_ns(const struct intervals *set, i64 begin, i64 end) {
 
 void gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   const struct rank *rank = &a->model->ranks[t->rank];
-  bool comm_known = t->has_comm || rank->collective_calls == 0;
-  if (!t->on_gpu || !t->has_compute || !comm_known || rank_lacks_times(&a->ranks[t->rank]))
+  struct rank_summary *sum = &a->ranks[t->rank];
+  if (!t->on_gpu || !t->has_compute)
     return;
   SCOPED_ARENA struct arena scratch = {0};
   struct work work;
   struct intervals known;
-  union_of_work(&scratch, a, t, &work);
   model_gpu_known(rank, t->ring_begin, &scratch, &known);
-  sum_known(&scratch, t, a->ranks[t->rank].gaps, &work, &known,
-            &a->results->gpu_timelines[t->rank]);
-  a->ranks[t->rank].gpu_known = covered_ns(&known, rank->begin, rank->end);
+  sum->gpu_known = covered_ns(&known, rank->begin, rank->end);
+  if (!sum->has_comm || rank_lacks_times(sum))
+    return;
+  union_of_work(&scratch, a, t, &work);
+  sum_known(&scratch, t, sum->gaps, &work, &known, &a->results->gpu_timelines[t->rank]);
 }
 
 void gpu_timeline_carry(struct analysis *a, u32 rank, struct carrier *c) {
@@ -146,14 +147,14 @@ void gpu_timeline_prepare(struct analysis *a) {
   set_unknown(a);
 }
 
-/* Of the time of all ranks on GPUs. */
-static double share_known(const struct analysis *a) {
+double gpu_share_known(const struct analysis *a, bool timelines) {
   double known = 0, all = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank *rank = &a->model->ranks[i];
     if ((!a->ranks[i].on_gpu && !rank->launches) || rank->begin == NS_UNKNOWN)
       continue;
-    known += (double)a->ranks[i].gpu_known;
+    if (!timelines || !isnan(a->results->gpu_timelines[i].total_ms))
+      known += (double)a->ranks[i].gpu_known;
     all += (double)(rank->end - rank->begin);
   }
   return all > 0 ? known / all : NAN;
@@ -173,17 +174,20 @@ static const char *why_unknown(const struct analysis *a) {
 void gpu_timeline_summarise(struct analysis *a) {
   struct results *r = a->results;
   struct gpu_timeline_result *mean = &r->gpu_timeline;
+  bool unseen = communication_unseen(a);
   u32 n = 0;
   *mean = (struct gpu_timeline_result){.rank = INDEX_NONE};
-  FOR_EACH(r->gpu_timelines, r->n_gpu_timelines, one) {
+  FOR_EACH_CHANGED(r->gpu_timelines, r->n_gpu_timelines, one) {
     if (isnan(one->total_ms))
       continue;
     n++;
+    if (unseen) /* which kernels communicate is not known */
+      one->compute_ms = one->exposed_comm_ms = NAN;
     ADD_EACH(mean, one, compute_ms, exposed_comm_ms, exposed_memcpy_ms, idle_ms, total_ms,
              host_bound_ms, capturing_ms, kernel_gap_ms, other_ms);
   }
   r->gpu_timeline_ranks = a->model->n_ranks ? n : NAN;
-  r->gpu_timeline_seen = share_known(a);
+  r->gpu_timeline_seen = gpu_share_known(a, true);
   if (n && r->gpu_timeline_seen < ENOUGH_SEEN) {
     set_unknown(a);
     r->gpu_timeline_ranks = n = 0;

@@ -140,7 +140,6 @@ void kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   bool no_operators =
       timeline->on_gpu && timeline->has_compute && !has_operators(a, timeline->rank);
   struct carrier *keeps = analysis_keeps(a, timeline->rank);
-  a->ranks[timeline->rank].ring_begin = begin;
   FOR_EACH(timeline->spans, timeline->n_spans, span) {
     if (!is_gpu_work(a, timeline, span))
       continue;
@@ -248,27 +247,6 @@ static void list_kernels(struct analysis *a, const struct sum *sums, u32 n, doub
   }
 }
 
-/* The share of the time of ranks with GPUs in which work was watched and is still in the trace. */
-static double share_seen(const struct analysis *a, u32 *ranks) {
-  double seen = 0, all = 0;
-  for (u32 i = *ranks = 0; i < a->model->n_ranks; i++) {
-    const struct rank *rank = &a->model->ranks[i];
-    const struct rank_summary *sum = &a->ranks[i];
-    SCOPED_ARENA struct arena scratch = {0};
-    struct intervals known;
-    if (rank->begin == NS_UNKNOWN || rank->end <= rank->begin || (!sum->on_gpu && !rank->launches))
-      continue;
-    all += (double)(rank->end - rank->begin);
-    if (!sum->has_compute)
-      continue;
-    ++*ranks;
-    i64 from = MAX(sum->ring_begin, rank->begin);
-    model_gpu_known(rank, from, &scratch, &known);
-    seen += (double)intervals_covered(&known, &(u32){0}, from, rank->end);
-  }
-  return all > 0 ? fmin(seen / all, 1) : NAN;
-}
-
 static const char *why_only_collectives(const struct analysis *a) {
   const struct rank *rank =
       FIND(a->model->ranks, a->model->n_ranks, one, gpu_timing_reason(a->model, one));
@@ -286,8 +264,8 @@ void kernel_times_summarise(struct analysis *a) {
     return;
   }
   a->results->kernel_names = n;
-  u32 ranks;
-  a->results->kernels_seen = share_seen(a, &ranks);
+  u32 ranks = NUMBER_OF(a->ranks, a->model->n_ranks, one, one->on_gpu && one->has_compute);
+  a->results->kernels_seen = gpu_share_known(a, false);
   a->results->kernels_ranks = ranks;
   if (ANY(a->ranks, a->model->n_ranks, one, rank_lacks_times(one)))
     a->results->kernels_note = "SOME COLLECTIVES ARE MISSING: they ran in CUDA graphs that CUPTI "

@@ -193,8 +193,10 @@ static void add_device_span(struct counting *c, u32 i) {
   c->sums->launches++;
   count_delays(c->sums, bucket_of(delay), 1);
   c->sums->longest_delay = MAX(delay, c->sums->longest_delay);
-  VECTOR_PUSH(&c->streams[span->lane].called, launch->start);
-  VECTOR_PUSH(&c->streams[span->lane].begun, span->start);
+  if (launch->start < span->start) { /* clocks may differ */
+    VECTOR_PUSH(&c->streams[span->lane].called, launch->start);
+    VECTOR_PUSH(&c->streams[span->lane].begun, span->start);
+  }
   if (!c->fill_of)
     return;
   if (c->fill_of[span->launch])

@@ -71,6 +71,8 @@ void basis_of_gpu(struct facts *to, const struct results *r) {
         count_of(r->gpu_timeline_ranks).text, ranks);
   else
     fact_item(to, TONE_DIM, "GPU time from the first work to the last, mean over ranks");
+  if (isnan(r->gpu_timeline.compute_ms))
+    fact_item(to, TONE_STRONG, "WHICH KERNELS COMMUNICATE IS NOT KNOWN");
   if (r->gpu_timeline_seen < ALL_SEEN)
     fact_item(to, TONE_STRONG, "KNOWN FOR %s OF THE TIME ONLY", percent(r->gpu_timeline_seen).text);
   fact_item(to, TONE_DIM, "counts and copies: sum over all ranks");

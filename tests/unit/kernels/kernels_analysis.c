@@ -292,9 +292,12 @@ static void unseen_communication_is_not_zero(void **state) {
   struct results *r = cluster_analyse(c, NULL);
   assert_true(isnan(r->ov_comm_ms) && isnan(r->ov_exposed_ms) && isnan(r->comm_fraction));
   assert_non_null(strstr(r->overlap_reason, "NO COLLECTIVE WAS RECORDED in a job of 8 ranks"));
+  assert_true(isnan(r->gpu_timeline.exposed_comm_ms) && isnan(r->gpu_timeline.compute_ms));
+  assert_true(isnan(r->gpu_timelines[0].exposed_comm_ms) && r->gpu_timeline.idle_ms > 0);
   assert_true(coverage_of(r, "collectives")->share == 0);
   char *text = text_of(r);
   assert_non_null(strstr(text, "NO COLLECTIVE WAS RECORDED"));
+  assert_non_null(strstr(text, "WHICH KERNELS COMMUNICATE IS NOT KNOWN"));
   free(text);
   json_t *document = json_of(r);
   assert_true(json_is_null(json_object_get(json_object_get(document, "overlap"), "comm_ms")));
@@ -323,6 +326,26 @@ static void collective_kernels_without_calls_say_so(void **state) {
   assert_non_null(strstr(coverage_of(r, "collective calls")->note, "NO COLLECTIVE CALLS"));
   assert_true(r->ov_comm_ms > 0);
   cluster_end(r, c);
+}
+
+/* Work that by its clock began before its call was never queued: no queue is shorter than empty. */
+static void clock_errors_empty_no_queue(void **state) {
+  double mean[2];
+  (void)state;
+  for (u32 early = 0; early < 2; early++) {
+    struct cluster_options o = healthy_gpu();
+    struct cluster *c = cluster_new(&o);
+    for (u32 r = 0; r < o.ranks; r++) {
+      struct timeline *t = &c->timelines[r];
+      for (u32 i = 0; i < t->n_spans; i++)
+        if (t->spans[i].kind == SPAN_KERNEL && t->spans[i].launch + 1 == i)
+          t->spans[i].start = t->spans[i - 1].start - early * MS;
+    }
+    struct results *r = cluster_analyse(c, NULL);
+    mean[early] = r->launch.queue_mean;
+    cluster_end(r, c);
+  }
+  assert_near(mean[1], mean[0], 1e-4);
 }
 
 static void unseen_launches_are_reported(void **state) {
@@ -470,6 +493,7 @@ int main(void) {
       cmocka_unit_test(coverage_needs_gpu_times),
       cmocka_unit_test(unseen_communication_is_not_zero),
       cmocka_unit_test(collective_kernels_without_calls_say_so),
+      cmocka_unit_test(clock_errors_empty_no_queue),
       cmocka_unit_test(unseen_launches_are_reported),
       cmocka_unit_test(graphs_whose_content_was_not_seen_say_so),
       cmocka_unit_test(attention_is_estimated_by_its_grid),
