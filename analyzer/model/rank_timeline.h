@@ -85,6 +85,11 @@ struct arithmetic {
 
 #define ARITHMETIC_UNKNOWN UINT64_MAX
 
+/* Whether what its kernels do is known: all of `flops`. */
+static inline bool arithmetic_is_known(const struct arithmetic *call) {
+  return !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
+}
+
 struct lane {
   bool device;
   u32 id; /* thread number, or stream index */

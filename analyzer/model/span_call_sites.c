@@ -91,3 +91,9 @@ u32 call_stack_line(const struct call_sites *sites, const struct call_stack *sta
   }
   return named;
 }
+
+u32 call_span_line(const struct call_sites *sites, u32 span) {
+  u32 site = sites && span != INDEX_NONE ? sites->of_span[span] : INDEX_NONE;
+  return site == INDEX_NONE ? INDEX_NONE
+                            : call_stack_line(sites, &sites->stacks[sites->sites[site].stack]);
+}

@@ -113,3 +113,6 @@ char *call_frame_in_stack(struct arena *arena, const struct call_frame *frame);
 /* The innermost frame of the user's own code, else the innermost frame with a name; INDEX_NONE.
  */
 u32 call_stack_line(const struct call_sites *sites, const struct call_stack *stack);
+
+/* The same of the call that is a span of the timeline; also INDEX_NONE without sites or span. */
+u32 call_span_line(const struct call_sites *sites, u32 span);

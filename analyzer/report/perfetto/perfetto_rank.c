@@ -145,7 +145,7 @@ static void annotate_arithmetic(struct writing *w, const struct shown_span *span
   const struct arithmetic *call = &t->arithmetic[span->arithmetic];
   const struct gemm_shape *shape = gemm_shape(t, call);
   double flops = (double)call->flops, ns = (double)(span->end - span->start);
-  if (call->captured || call->replay || call->flops == ARITHMETIC_UNKNOWN)
+  if (!arithmetic_is_known(call))
     return;
   perfetto_annotate_double(w->trace, ANNOTATES_FLOPS, flops);
   if (SPAN_ON_DEVICE(span->kind) && ns > 0)

@@ -38,8 +38,7 @@ static double flops_of(const struct shown_rank *rank, const struct shown_span *s
   if (span->arithmetic == INDEX_NONE)
     return NAN;
   const struct arithmetic *call = &rank->timeline->arithmetic[span->arithmetic];
-  bool known = !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
-  return known ? (double)call->flops : NAN;
+  return arithmetic_is_known(call) ? (double)call->flops : NAN;
 }
 
 static void write_call(struct detail *d, u32 index, const struct shown_span *span) {

@@ -285,14 +285,6 @@ static void add_steps(struct rank_lanes *l, struct naming *naming) {
   }
 }
 
-/* The line of the program that a call was made in. */
-static u32 frame_of(const struct timeline *t, u32 span) {
-  const struct call_sites *sites = t->call_sites;
-  u32 site = sites && span != INDEX_NONE ? sites->of_span[span] : INDEX_NONE;
-  return site == INDEX_NONE ? INDEX_NONE
-                            : call_stack_line(sites, &sites->stacks[sites->sites[site].stack]);
-}
-
 static void add_span(struct rank_lanes *l, struct naming *naming, const u32 *place, u32 i,
                      const struct rank_window *window) {
   const struct timeline *t = l->timeline;
@@ -303,7 +295,7 @@ static void add_span(struct rank_lanes *l, struct naming *naming, const u32 *pla
                              .arrival = collective ? span->link : INDEX_NONE,
                              .arithmetic = arithmetic_of(t, span),
                              .recorded = INDEX_NONE,
-                             .frame = frame_of(t, device ? span->launch : i),
+                             .frame = call_span_line(t->call_sites, device ? span->launch : i),
                              .step = step_of(l, span, window),
                              .bytes = t->bytes ? t->bytes[i] : 0,
                              SAME(span, start, end, kind)};
