@@ -54,7 +54,9 @@ struct gpu_gaps;
 struct rank_summary {
   bool loaded;
   const struct gpu_gaps *gaps; /* gpu/gpu_gaps.h; only while its timeline is loaded */
-  u32 spans[SPAN_KINDS];       /* of its timeline, by kind: so that none is looked for in vain */
+  i64 *exposed; /* likewise, by number of the collective in the timeline: its part of exposed_comm;
+                   NS_UNKNOWN outside of the steps that are summed */
+  u32 spans[SPAN_KINDS]; /* of its timeline, by kind: so that none is looked for in vain */
   bool on_gpu, has_compute, has_comm, has_memcpy;
   bool has_cpu_times;         /* as in struct timeline */
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */

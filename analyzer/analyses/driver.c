@@ -72,8 +72,10 @@ static void find_in_timeline(struct analysis *a, const struct timeline *timeline
     else
       analyse->per_rank(a, timeline);
   }
-  sum->gaps = NULL;
   free(gaps.at);
+  free(sum->exposed);
+  sum->gaps = NULL;
+  sum->exposed = NULL;
 }
 
 /* What was found when the rank was reduced. The rank's own sums come first: others look at them. If

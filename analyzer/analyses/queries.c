@@ -69,12 +69,25 @@ bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step) {
 }
 
 /* What was launched while the GPU was watched is seen even where it runs on afterwards. */
-bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window) {
+static bool gpu_was_watched(const struct analysis *a, u32 rank, const struct window *window) {
   if (a->whole_run)
     return true;
   i64 launched =
       analysis_ends_on_gpu(a, rank, window->step) ? host_end(a, rank, window->step) : window->end;
   return model_gpu_seen(&a->model->ranks[rank], window->begin, launched);
+}
+
+/* Phases of a CPU job are never overwritten. */
+enum gpu_step analysis_gpu_step(const struct analysis *a, u32 rank, const struct timeline *t,
+                                const struct window *window) {
+  bool on_gpu = !t || t->on_gpu;
+  if (t && on_gpu && window->begin < t->ring_begin)
+    return GPU_STEP_OVERWRITTEN;
+  if (on_gpu && !gpu_was_watched(a, rank, window))
+    return GPU_STEP_UNSEEN;
+  if (analysis_times_of(a, (i32)window->step) != TIMES_KEPT)
+    return GPU_STEP_LEFT_OUT;
+  return on_gpu && analysis_untimed(a, rank, window->step) ? GPU_STEP_UNTIMED : GPU_STEP_KNOWN;
 }
 
 bool analysis_includes(const struct analysis *a, const struct collective *collective) {

@@ -66,16 +66,27 @@ double exposed_copies_ms(const struct analysis *a, u32 rank);
 /* Which times are kept of the collectives in a step: enum kept_times. */
 u8 analysis_times_of(const struct analysis *a, i32 step);
 
-/* untimed.c: whether so many of a rank's collectives called in a step have no times that their sum
- * would be too small. */
+/* untimed.c: whether so many of a rank's collectives called in an analysed step have no times that
+ * their sum would be too small. */
 bool analysis_untimed(const struct analysis *a, u32 rank, u32 step);
 
 /* Whether that is so of more than a few steps of a rank. */
 bool rank_lacks_times(const struct rank_summary *rank);
 
-/* Whether all the GPU did in a step of a rank was watched; in all steps from window.begin on up to
- * window.step. */
-bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window);
+/* How much is known of what a rank's GPU did in a step; from GPU_STEP_UNSEEN on, kernels are
+ * missing too. */
+enum gpu_step {
+  GPU_STEP_KNOWN,
+  GPU_STEP_UNTIMED,    /* not when many of its collectives ran: analysis_untimed() */
+  GPU_STEP_LEFT_OUT,   /* the times of its collectives are not kept: analysis_times_of() */
+  GPU_STEP_UNSEEN,     /* CUPTI rested, or another client used it */
+  GPU_STEP_OVERWRITTEN /* in the ring */
+};
+
+/* The same of all steps from window.begin on up to window.step. `t`: the timeline of the rank; NULL
+ * before it is read. */
+enum gpu_step analysis_gpu_step(const struct analysis *a, u32 rank, const struct timeline *t,
+                                const struct window *window);
 
 /* gpu_timing.c: the source of GPU time, and why it does not cover all of the run. */
 const char *gpu_timing_describe(struct analysis *a);

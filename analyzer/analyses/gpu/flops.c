@@ -33,20 +33,33 @@ struct counting {
   struct replayed_kernel **replayed; /* [n_contents] as in its `kernels` */
   struct window window; /* the step in which the last instant was found, and whether it counts */
   bool counts;
+  u8 *known;    /* [n_steps] enum gpu_step; GPU_STEP_OVERWRITTEN also of those not analysed */
+  bool watched; /* the GPU was, in one of them */
   struct arena scratch;
   struct intervals forward; /* on the host: forward passes, without those recomputed in backward */
   VECTOR(u8) is_gemm;       /* by kernel name: 0 not checked yet, 1 not a GEMM, 2 a GEMM */
 };
 
-/* Whether a step is analysed, and its kernels were not overwritten. */
+/* Calls in the ring may be left of each step that was not overwritten. But where the GPU was
+ * watched in some steps, only these are analysed: what else is counted was seen there alone. */
 static bool step_is_analysed(const struct counting *c, i32 step, struct window *window) {
   const struct analysis *a = c->a;
-  const struct timeline *t = c->timeline;
   *window = (struct window){0};
-  if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, window) ||
-      !analysis_is_training(a, (u32)step))
-    return false;
-  return a->whole_run || t->ring_begin == NS_UNKNOWN || window->begin >= t->ring_begin;
+  return step >= (i32)a->first_step && analysis_window(a, c->timeline->rank, (u32)step, window) &&
+         c->known[(u32)step - a->first_step] <= (c->watched ? GPU_STEP_LEFT_OUT : GPU_STEP_UNSEEN);
+}
+
+static void find_analysed_steps(struct counting *c) {
+  const struct analysis *a = c->a;
+  const struct timeline *t = c->timeline;
+  c->known = arena_array(&c->scratch, a->n_steps, sizeof(*c->known));
+  for (u32 i = 0; i < a->n_steps && !a->whole_run; i++) {
+    struct window window;
+    bool trains = analysis_window(a, t->rank, a->first_step + i, &window) &&
+                  analysis_is_training(a, window.step);
+    c->known[i] = trains ? analysis_gpu_step(a, t->rank, t, &window) : GPU_STEP_OVERWRITTEN;
+  }
+  c->watched = ANY(c->known, a->n_steps, one, *one < GPU_STEP_UNSEEN);
 }
 
 /* Whether an instant lies in the analysed steps. Instants mostly come in order, so the step of one
@@ -119,8 +132,7 @@ static void count_kernel(struct counting *c, const struct span *span) {
     replayed->count++;
   if (!time_is_analysed(c, span->start))
     return;
-  bool is_gemm,
-      known = call && !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
+  bool is_gemm, known = call && arithmetic_is_known(call);
   check_gemm_name(c, span->name, &is_gemm);
   c->sum->kernel_ns += ns;
   c->sum->kernels++;
@@ -172,8 +184,7 @@ static void count_forward(struct counting *c, const struct arithmetic *call) {
   const struct intervals *forward = &c->forward;
   /* the first that ends later */
   u32 low = FIRST_NOT(0, forward->n, i, forward->at[i].end <= call->start);
-  bool plain = !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
-  if (plain && low < forward->n && forward->at[low].start <= call->start)
+  if (arithmetic_is_known(call) && low < forward->n && forward->at[low].start <= call->start)
     c->sum->forward += (double)call->flops;
 }
 
@@ -186,7 +197,7 @@ static void count_call(struct counting *c, u32 i) {
     if (content && c->first_start[i] != NS_UNKNOWN)
       c->replays_run[call->what]++;
   }
-  if (call->estimate && c->first_start[i] == NS_UNKNOWN)
+  if (call->estimate && (!c->watched || c->first_start[i] == NS_UNKNOWN))
     return;
   c->analysed[i] = call_is_analysed(c, call);
   if (!c->analysed[i])
@@ -254,6 +265,7 @@ static void prepare(struct counting *c) {
   for (u32 i = 0; i < contents; i++)
     c->replayed[i] = arena_array(arena, t->gemms->contents[i].n_kernels, sizeof(**c->replayed));
   FILL(c->first_start, n, NS_UNKNOWN);
+  find_analysed_steps(c);
 }
 
 void flops_rank(struct analysis *a, const struct timeline *timeline) {
@@ -282,11 +294,10 @@ struct rank_flops flops_all(const struct analysis *a, bool only_gemms) {
     const struct rank_flops *one = &rank->flops;
     if (only_gemms && !one->gemms)
       continue;
-    ADD_EACH(&all, one, flops, estimated, forward);
+    ADD_EACH(&all, one, steps, flops, estimated, forward);
     all.forward_ranks += one->forward > 0;
     ADD_EACH(&all, one, wall_ns, kernel_ns, known_ns, estimated_ns, gemm_ns, gemm_known_ns, kernels,
              launched, gemms, captured, unknown, replays_unknown, replayed_flops);
-    all.steps = MAX(one->steps, all.steps);
     for (u32 p = 0; p < PRECISIONS; p++) {
       all.by_precision[p] += one->by_precision[p];
       all.replayed_ns[p] += one->replayed_ns[p];

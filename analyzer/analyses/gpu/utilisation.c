@@ -106,6 +106,11 @@ static void choose_peak(struct analysis *a, const struct rank_flops *all) {
   r->peak_note = say(a, "all GEMMs that were recorded are %s", precision_name(only));
 }
 
+/* Of a rank that called GEMMs, mean; `all` has the sum. */
+static double mean_steps(const struct analysis *a, const struct rank_flops *all) {
+  return (double)all->steps / NUMBER_OF(a->ranks, a->model->n_ranks, one, one->flops.gemms > 0);
+}
+
 /* A training step does three times the arithmetic of its forward pass: backward has two GEMMs for
  * each (Kaplan et al., 2020, 2.1). Recomputed work is not needed by the model. If some GEMMs are
  * not known, or attention cannot be derived from its grid, this is a lower bound. */
@@ -125,7 +130,7 @@ static double model_flops(struct analysis *a, const struct rank_flops *all) {
                                     : say(a, "; the arithmetic of %s of GPU compute time is known",
                                           percent(coverage).text),
                     bound ? "; a lower bound: not all GEMMs are known" : "");
-  return 3 * all->forward / all->steps * of / seen;
+  return 3 * all->forward / mean_steps(a, all) * of / seen;
 }
 
 static void model_utilisation(struct analysis *a, const struct rank_flops *all) {
@@ -216,7 +221,7 @@ static void hardware_utilisation(struct analysis *a, const struct rank_flops *al
     r->hfu_attention_coverage = (double)all->estimated_ns / (double)all->kernel_ns;
   }
   if (all->steps > 0 && !a->whole_run)
-    r->gemm_flops = all->flops / all->steps;
+    r->gemm_flops = all->flops / mean_steps(a, all);
   if (r->hfu_reason)
     return;
   for (u32 i = 0; i < a->model->n_ranks; i++) {

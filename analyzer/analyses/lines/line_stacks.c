@@ -228,7 +228,7 @@ static void list_frame(struct listing *l, const struct tree_frame *frame) {
       .place = line_place(l->a, frame->file, frame->line, frame->function),
       .function = arena_text(l->a->arena, frame->function),
       .own = frame->own ? ANSWER_YES : ANSWER_NO,
-      .host_ms = ns_to_ms(cost->host) / l->steps.all,
+      .host_ms = ns_to_ms(cost->host) / l->steps.calls,
       .idle_ms = ns_to_ms(cost->idle) / l->steps.idle,
       .exposed_ms = ns_to_ms(cost->exposed) / l->steps.exposed,
       .gpu_ms = ns_to_ms(cost->gpu) / l->steps.on_gpu,

@@ -32,7 +32,7 @@ void line_tree_read(struct line_tree *tree, u32 rank, struct carrier *c);
 /* Steps of the ranks that know a figure of lines: the sums of all ranks are divided by these. NAN:
  * none knows it. */
 struct line_steps {
-  double all, idle, exposed, on_gpu;
+  double all, calls, idle, comm, exposed, on_gpu;
 };
 
 /* Sets results->lines.stacks, and of what was sampled also a straggler's beside its peers'. */

@@ -11,9 +11,9 @@
 struct line_sum {
   const char *file, *function;
   u32 line;
-  u64 waits, collectives, samples, calls, of_backward;
+  u64 samples, calls, of_backward;
   i64 wait_ns, idle_ns, input_ns, comm_ns, exposed_ns;
-  double launches, gpu_ns, backward_gpu_ns;
+  double waits, collectives, launches, gpu_ns, backward_gpu_ns;
   /* sampled: of the first thread; the part of it in the data phase, in no phase, and while the GPU
    * had nothing to do for want of it; of data loader workers */
   i64 host_ns, host_input_ns, host_outside_ns, host_launching_ns, host_capturing_ns, worker_ns;
@@ -46,6 +46,7 @@ struct line_sums {
   u32 n;
   u64 sites, samples;
   bool of_functions, of_operators;
+  bool calls_unknown;  /* the ring has those of no step from begin to end */
   bool idle_unknown;   /* the GPU was not watched after any of its waits */
   i64 input_ns;        /* of the data phase in samples, at any line */
   i64 input_waits_ns;  /* of it waiting for another thread or process */

@@ -30,12 +30,12 @@ struct counting {
   struct analysis *a;
   const struct timeline *t;
   const struct call_sites *sites;
-  struct line_sum *sums;    /* [n_frames] */
-  u32 *line_of_stack;       /* [n_stacks] frame, INDEX_NONE */
-  struct stack_cost *costs; /* [n_stacks] */
-  i64 communicated_until;   /* the end of the collectives so far */
-  i64 exposed,
-      exposed_at_lines; /* in analysed steps; and what the weights of their lines make it */
+  struct line_sum *sums;         /* [n_frames] */
+  u32 *line_of_stack;            /* [n_stacks] frame, INDEX_NONE */
+  struct stack_cost *costs;      /* [n_stacks] */
+  u32 first_step;                /* of which the ring still has all calls */
+  u32 collective;                /* number of the next one in the timeline */
+  i64 exposed, exposed_at_lines; /* of all, and what the weights of their lines make it */
   /* By weight: waits, and those of which it is known how long the GPU was idle after them;
    * launches, and those whose work was seen if there was any. */
   double waits, waits_known, launches, launches_known;
@@ -58,23 +58,42 @@ void lines_free(struct analysis *a) {
   line_tree_free(a->line_tree);
 }
 
-/* Whether a moment of the host is in an analysed step: what it does then belongs to that step, also
- * where its GPU is some steps behind. */
-static bool time_is_analysed(const struct analysis *a, u32 rank, i64 time) {
-  i32 step = a->whole_run ? 0 : model_step_at(a->model, rank, time);
-  return a->whole_run || (step >= (i32)a->first_step && analysis_is_training(a, (u32)step));
+/* Steps of training that a rank's host has, from one on. */
+static double steps_from(const struct analysis *a, u32 rank, u32 first) {
+  double sum = a->whole_run;
+  for (u32 step = first; !a->whole_run && step < a->model->steps.n; step++)
+    sum += analysis_has_step(a, rank, step) && analysis_is_training(a, step);
+  return sum;
 }
 
-/* The sum of the line that a host span comes from; NULL if it is not known or not analysed. */
+double line_steps_of(const struct analysis *a, u32 rank) {
+  return steps_from(a, rank, a->first_step);
+}
+
+static u32 first_kept_step(const struct analysis *a, const struct timeline *t) {
+  u32 step = a->first_step;
+  while (t->on_gpu && step < a->model->steps.n &&
+         step_on_host(a->model, step, t->rank).start < t->ring_begin)
+    step++;
+  return step;
+}
+
+/* Whether a moment of the host is in an analysed step: what it does then belongs to that step, also
+ * where its GPU is some steps behind. */
+static bool time_is_analysed(const struct counting *c, i64 time) {
+  const struct analysis *a = c->a;
+  i32 step = a->whole_run ? 0 : model_step_at(a->model, c->t->rank, time);
+  return a->whole_run || (step >= (i32)c->first_step && analysis_is_training(a, (u32)step));
+}
+
+/* The sum of the line that a host span comes from; NULL if it is not known. */
 static struct line_sum *line_sum_of(struct counting *c, u32 span, const struct call_site **site) {
   u32 index = c->sites->of_span[span];
   if (index == INDEX_NONE)
     return NULL;
   *site = &c->sites->sites[index];
   u32 frame = c->line_of_stack[(*site)->stack];
-  if (frame == INDEX_NONE || !time_is_analysed(c->a, c->t->rank, c->t->spans[span].start))
-    return NULL;
-  return &c->sums[frame];
+  return frame == INDEX_NONE ? NULL : &c->sums[frame];
 }
 
 /* The time from `time` until the GPU has been given something to do again; 0 if it has work
@@ -104,7 +123,7 @@ static void add_host_span(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
   const struct call_site *site;
   struct line_sum *sum = span->kind == SPAN_OP ? NULL : line_sum_of(c, i, &site);
-  if (!sum)
+  if (!sum || !time_is_analysed(c, span->start))
     return;
   struct stack_cost *cost = &c->costs[site->stack];
   i64 took = (span->end - span->start) * site->weight;
@@ -132,57 +151,71 @@ static void add_host_span(struct counting *c, u32 i) {
   }
 }
 
-/* Where the GPU was watched for a part of the time (TSCOPE_GPU_STEPS, another profiler), that part
- * stands for the whole, by the calls in it. Where kernels communicate, the lines of some launches
- * stand for all, but not for more than there was. */
+static void scale(i64 *ns, double by) {
+  *ns = (i64)((double)*ns * by);
+}
+
+/* The steps of which the ring still has all calls, and those of which it is known what the GPU did,
+ * stand for all. Where the GPU was watched for a part of the time (TSCOPE_GPU_STEPS, another
+ * profiler), that part stands for the whole, by the calls in it. Where kernels communicate, the
+ * lines of some launches stand for all, but not for more than there was. */
 static void scale_to_all_calls(struct counting *c, struct line_sums *out) {
+  double steps = line_steps_of(c->a, c->t->rank),
+         kept = steps_from(c->a, c->t->rank, c->first_step), summed = c->a->ranks[c->t->rank].steps;
+  double calls = kept > 0 ? steps / kept : 1, comm = summed > 0 ? steps / summed : 1;
   double exposed =
-      c->exposed_at_lines > c->exposed ? (double)c->exposed / (double)c->exposed_at_lines : 1;
-  double idle = c->waits_known > 0 ? c->waits / c->waits_known : 1;
-  double gpu = c->launches_known > 0 ? c->launches / c->launches_known : 1;
-  out->idle_unknown = c->waits > 0 && c->waits_known == 0;
+      comm *
+      (c->exposed_at_lines > c->exposed ? (double)c->exposed / (double)c->exposed_at_lines : 1);
+  double idle = calls * (c->waits_known > 0 ? c->waits / c->waits_known : 1);
+  double gpu = calls * (c->launches_known > 0 ? c->launches / c->launches_known : 1);
+  out->calls_unknown = kept == 0;
+  out->idle_unknown = kept == 0 || (c->waits > 0 && c->waits_known == 0);
   FOR_EACH_CHANGED(c->sums, c->sites->n_frames, sum) {
-    sum->idle_ns = (i64)((double)sum->idle_ns * idle);
-    sum->exposed_ns = (i64)((double)sum->exposed_ns * exposed);
+    sum->waits *= calls;
+    sum->collectives *= calls;
+    sum->launches *= calls;
+    scale(&sum->wait_ns, calls);
+    scale(&sum->input_ns, calls);
+    scale(&sum->idle_ns, idle);
+    scale(&sum->comm_ns, comm);
+    scale(&sum->exposed_ns, exposed);
     sum->gpu_ns *= gpu;
     sum->backward_gpu_ns *= gpu;
   }
   FOR_EACH_CHANGED(c->costs, c->sites->n_stacks, cost) {
-    cost->idle = (i64)((double)cost->idle * idle);
-    cost->exposed = (i64)((double)cost->exposed * exposed);
-    cost->gpu = (i64)((double)cost->gpu * gpu);
+    scale(&cost->host, calls);
+    scale(&cost->idle, idle);
+    scale(&cost->exposed, exposed);
+    scale(&cost->gpu, gpu);
   }
 }
 
-/* The part of a collective that nothing hides: no compute, and no collective that began before it,
- * to whose line that time belongs. So the lines' sum is the time in which the rank communicates
- * exposed. */
-static i64 exposed_of(struct counting *c, const struct span *span, u32 *cursor) {
-  if (!c->t->has_compute) /* what hides it is not known */
-    return 0;
-  i64 from = MAX(span->start, c->communicated_until);
-  if (span->end <= from)
-    return 0;
-  c->communicated_until = span->end;
-  return span->end - from - intervals_covered(&c->t->compute, cursor, from, span->end);
+/* What of a collective nothing hides belongs to its line: the lines' sum is the time in which the
+ * rank communicates exposed. */
+static void add_collective(struct counting *c, const struct span *span) {
+  const struct call_site *site;
+  struct line_sum *sum = span->launch == INDEX_NONE ? NULL : line_sum_of(c, span->launch, &site);
+  i64 exposed = c->a->ranks[c->t->rank].exposed[c->collective++];
+  if (exposed == NS_UNKNOWN)
+    return;
+  exposed = c->t->has_compute ? exposed : 0; /* what hides it is not known */
+  c->exposed += exposed;
+  if (!sum)
+    return;
+  sum->comm_ns += (span->end - span->start) * site->weight;
+  sum->exposed_ns += exposed * site->weight;
+  c->costs[site->stack].exposed += exposed * site->weight;
+  c->exposed_at_lines += exposed * site->weight;
 }
 
-static void add_device_span(struct counting *c, u32 i, u32 *cursor) {
+static void add_device_span(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
   const struct call_site *site;
   struct line_sum *sum = span->launch == INDEX_NONE ? NULL : line_sum_of(c, span->launch, &site);
   i64 took = span->end - span->start;
   if (span->kind == SPAN_COLLECTIVE) {
-    i64 exposed = exposed_of(c, span, cursor);
-    if (time_is_analysed(c->a, c->t->rank, span->start))
-      c->exposed += exposed;
-    if (sum) {
-      sum->comm_ns += took * site->weight;
-      sum->exposed_ns += exposed * site->weight;
-      c->costs[site->stack].exposed += exposed * site->weight;
-      c->exposed_at_lines += exposed * site->weight;
-    }
-  } else if (sum) {
+    add_collective(c, span);
+  } else if (sum && time_is_analysed(c, c->t->spans[span->launch].start)) {
     sum->gpu_ns += (double)took * site->weight;
     sum->backward_gpu_ns += site->of_forward ? (double)took * site->weight : 0;
     c->costs[site->stack].gpu += took * site->weight;
@@ -213,16 +246,16 @@ void lines_rank(struct analysis *a, const struct timeline *timeline) {
   if (!sites)
     return;
   SCOPED_ARENA struct arena scratch = {0};
-  struct counting c = {.a = a, .t = timeline, .sites = sites, .communicated_until = INT64_MIN};
+  struct counting c = {
+      .a = a, .t = timeline, .sites = sites, .first_step = first_kept_step(a, timeline)};
   c.sums = arena_array(&scratch, sites->n_frames, sizeof(*c.sums));
   c.line_of_stack = arena_array(&scratch, sites->n_stacks, sizeof(*c.line_of_stack));
   c.costs = arena_array(&scratch, sites->n_stacks, sizeof(*c.costs));
-  u32 cursor = 0;
   for (u32 i = 0; i < sites->n_stacks; i++)
     c.line_of_stack[i] = call_stack_line(sites, &sites->stacks[i]);
   for (u32 i = 0; i < timeline->n_spans; i++) {
     if (SPAN_ON_DEVICE(timeline->spans[i].kind))
-      add_device_span(&c, i, &cursor);
+      add_device_span(&c, i);
     else
       add_host_span(&c, i);
   }
@@ -246,11 +279,8 @@ u32 line_key(const char *file, u32 line, const char *function) {
 
 u32 line_of_span(const struct timeline *timeline, const struct span *span) {
   const struct call_sites *sites = timeline->call_sites;
-  if (!sites || span->kind != SPAN_SYNC)
-    return 0;
-  u32 site = sites->of_span[span - timeline->spans];
-  u32 frame = site == INDEX_NONE ? INDEX_NONE
-                                 : call_stack_line(sites, &sites->stacks[sites->sites[site].stack]);
+  u32 frame =
+      span->kind == SPAN_SYNC ? call_span_line(sites, (u32)(span - timeline->spans)) : INDEX_NONE;
   if (frame == INDEX_NONE)
     return 0;
   const struct call_frame *at = &sites->frames[frame];
@@ -282,13 +312,6 @@ static u32 merge_lines(struct line_sum *all, u32 n) {
   return lines;
 }
 
-double line_steps_of(const struct analysis *a, u32 rank) {
-  double sum = a->whole_run;
-  FOR_EACH_STEP(a, step)
-    sum += analysis_has_step(a, rank, step) && analysis_is_training(a, step);
-  return sum;
-}
-
 /* By calls with a line, or by samples alone: a program without a GPU, on one rank, makes no such
  * call. */
 static bool has_lines(const struct line_sums *sums) {
@@ -309,10 +332,12 @@ static struct line_steps steps_of_figures(const struct analysis *a) {
     double own = has_lines(&a->line_sums[r]) ? line_steps_of(a, r) : 0;
     busy_known |= a->ranks[r].on_gpu && a->ranks[r].has_compute;
     steps.all += own;
+    steps.calls += a->line_sums[r].calls_unknown ? 0 : own;
+    steps.comm += a->ranks[r].steps ? own : 0;
     steps.idle += a->line_sums[r].idle_unknown ? 0 : own;
     steps.exposed += rank_overlap_known(&a->ranks[r]) ? own : 0;
   }
-  steps.on_gpu = busy_known ? steps.all : (double)NAN;
+  steps.on_gpu = busy_known ? steps.calls : (double)NAN;
   steps.idle = busy_known && steps.idle > 0 ? steps.idle : (double)NAN;
   steps.exposed = steps.exposed > 0 ? steps.exposed : (double)NAN;
   return steps;
@@ -334,17 +359,17 @@ static void list_lines(struct analysis *a, const struct line_sum *all, u32 n) {
         .file = arena_text(a->arena, sum->file),
         .function = arena_text(a->arena, sum->function),
         .line = sum->line ? sum->line : (double)NAN,
-        .waits = (double)sum->waits / steps,
-        .wait_ms = ns_to_ms(sum->wait_ns) / steps,
+        .waits = sum->waits / per.calls,
+        .wait_ms = ns_to_ms(sum->wait_ns) / per.calls,
         .idle_ms = ns_to_ms(sum->idle_ns) / per.idle,
-        .input_ms = ns_to_ms(sum->input_ns) / steps,
+        .input_ms = ns_to_ms(sum->input_ns) / per.calls,
         .host_ms = sampled ? ns_to_ms(sum->host_ns) / steps : NAN,
         .worker_ms =
             sampled && lines->of_functions == ANSWER_NO ? ns_to_ms(sum->worker_ns) / steps : NAN,
-        .collectives = (double)sum->collectives / steps,
-        .comm_ms = ns_to_ms(sum->comm_ns) / steps,
+        .collectives = sum->collectives / per.calls,
+        .comm_ms = ns_to_ms(sum->comm_ns) / per.comm,
         .exposed_ms = ns_to_ms(sum->exposed_ns) / per.exposed,
-        .launches = on_gpu ? sum->launches / steps : NAN,
+        .launches = on_gpu ? sum->launches / per.calls : NAN,
         .gpu_ms = ns_to_ms(sum->gpu_ns) / per.on_gpu,
         .backward_gpu_ms = ns_to_ms(sum->backward_gpu_ns) / per.on_gpu,
         .samples = on_gpu ? (double)sum->samples : NAN,

@@ -73,9 +73,9 @@ void lines_carry(struct analysis *a, u32 rank, struct carrier *c) {
   if (known)
     line_tree_read(a->line_tree, rank, c);
   struct arena *before = carrier_read_into(c, &sums->arena);
-  CARRY_EACH(c, sums, sites, samples, of_functions, of_operators, idle_unknown, input_ns,
-             input_waits_ns, outside_ns, launching_ns, capturing_ns, training_ns, worker_ns,
-             worker_ready_ns, fewer.wanted, fewer.missed, fewer.slowest_us, last_ends);
+  CARRY_EACH(c, sums, sites, samples, of_functions, of_operators, calls_unknown, idle_unknown,
+             input_ns, input_waits_ns, outside_ns, launching_ns, capturing_ns, training_ns,
+             worker_ns, worker_ready_ns, fewer.wanted, fewer.missed, fewer.slowest_us, last_ends);
   carry_frame(c, sums, &sums->last);
   carry_frame(c, sums, &sums->loop);
   FOR_EACH_CHANGED(sums->functions, HOST_TIMES, function) {

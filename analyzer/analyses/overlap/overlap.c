@@ -84,9 +84,8 @@ static void list_known_windows(struct sweep *s) {
   s->sum->steps = s->n_windows > 0;
 }
 
-/* Kernels before ring_begin were overwritten, and none were seen while CUPTI rested: such steps
- * would look idle. Phases of a CPU job are never overwritten. Steps in which collectives ran,
- * nobody knows when, would show too little communication. */
+/* Steps whose kernels are not known would look idle; those in which collectives ran, nobody knows
+ * when, would show too little communication. */
 static void find_windows(struct sweep *s) {
   const struct analysis *a = s->a;
   const struct timeline *t = s->timeline;
@@ -101,16 +100,14 @@ static void find_windows(struct sweep *s) {
     struct window window;
     if (!analysis_window(a, t->rank, a->first_step + i, &window))
       continue;
-    bool bare = t->on_gpu && t->ring_begin != NS_UNKNOWN && window.begin < t->ring_begin;
-    if (bare)
-      s->sum->steps_overwritten++;
-    else if (t->on_gpu && !analysis_gpu_seen(a, t->rank, &window))
-      s->sum->steps_unseen++;
-    else if (analysis_times_of(a, (i32)window.step) != TIMES_KEPT)
-      s->sum->steps_left_out++;
-    else if (t->on_gpu && t->has_comm && analysis_untimed(a, t->rank, window.step))
-      s->sum->steps_untimed++;
-    else
+    enum gpu_step step = analysis_gpu_step(a, t->rank, t, &window);
+    if (step == GPU_STEP_UNTIMED && !t->has_comm)
+      step = GPU_STEP_KNOWN; /* but for communication, which is known of no step */
+    s->sum->steps_overwritten += step == GPU_STEP_OVERWRITTEN;
+    s->sum->steps_unseen += step == GPU_STEP_UNSEEN;
+    s->sum->steps_left_out += step == GPU_STEP_LEFT_OUT;
+    s->sum->steps_untimed += step == GPU_STEP_UNTIMED;
+    if (step == GPU_STEP_KNOWN)
       s->windows[s->n_windows++] = window;
   }
   s->sum->steps = NUMBER_OF(s->windows, s->n_windows, one, analysis_is_training(a, one->step));
@@ -154,9 +151,10 @@ static struct op_times *times_of_op(struct rank_summary *sum, u8 op) {
 }
 
 /* One stretch of a collective that no earlier one covers; `transfer` is where it began to move
- * data, NS_UNKNOWN if it cannot be told. */
-static void add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer, i64 end) {
+ * data, NS_UNKNOWN if it cannot be told. How much of it is exposed in steps of training. */
+static i64 add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer, i64 end) {
   struct op_times *of_op = times_of_op(s->sum, op < OPS ? op : 0);
+  i64 exposed = 0;
   while (s->window < s->n_windows && s->windows[s->window].end <= start)
     s->window++;
   for (u32 i = s->window; i < s->n_windows && s->windows[i].begin < end; i++) {
@@ -167,7 +165,7 @@ static void add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer,
     i64 after = high - split - intervals_covered(&s->compute, &s->compute_cursor, split, high);
     bool trains = analysis_is_training(s->a, s->windows[i].step);
     of_op->comm += trains ? high - low : 0;
-    of_op->exposed += trains ? before + after : 0;
+    exposed += trains ? before + after : 0;
     if (transfer == NS_UNKNOWN)
       continue;
     of_op->wait += trains ? before : 0;
@@ -178,6 +176,14 @@ static void add_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer,
     add_time(&s->waits, s->windows[i].step, op_is_message(op) ? INDEX_NONE : comm, low, high,
              before + after);
   }
+  of_op->exposed += exposed;
+  return exposed;
+}
+
+static bool trains_in_window(const struct sweep *s, i64 until) {
+  const struct window *window = &s->windows[s->window];
+  return s->window < s->n_windows && window->begin < until &&
+         analysis_is_training(s->a, window->step);
 }
 
 static void sweep_collectives(struct sweep *s) {
@@ -188,6 +194,7 @@ static void sweep_collectives(struct sweep *s) {
   s->comm.at = arena_array(&s->scratch, s->n_collectives, sizeof(*s->comm.at));
   s->waits.by_comm = arena_array(&s->scratch, model->n_comms, sizeof(i64));
   s->waits.step_of_comm = arena_array(&s->scratch, model->n_comms, sizeof(u32));
+  s->sum->exposed = memory_array(s->n_collectives, sizeof(*s->sum->exposed));
   i64 covered = INT64_MIN;
   FOR_EACH(s->collectives, s->n_collectives, collective) {
     const struct span *span = &t->spans[*collective];
@@ -196,6 +203,7 @@ static void sweep_collectives(struct sweep *s) {
     i64 transfer = NS_UNKNOWN;
     while (s->window < s->n_windows && s->windows[s->window].end <= span->start)
       s->window++;
+    bool counts = trains_in_window(s, span->end);
     if (span->link != INDEX_NONE) {
       const struct arrival *arrival = &model->arrivals[span->link];
       op = arrival->op;
@@ -210,10 +218,9 @@ static void sweep_collectives(struct sweep *s) {
     }
     intervals_append(&s->comm, span->start, span->end);
     i64 start = MAX(span->start, covered);
-    if (start >= span->end)
-      continue;
-    add_piece(s, op, comm, start, transfer, span->end);
-    covered = span->end;
+    i64 exposed = start < span->end ? add_piece(s, op, comm, start, transfer, span->end) : 0;
+    s->sum->exposed[collective - s->collectives] = counts || exposed ? exposed : NS_UNKNOWN;
+    covered = MAX(span->end, covered);
   }
   FOR_EACH(s->sum->by_op.at, s->sum->by_op.n, of_op)
     ADD_EACH(&s->sum->all, of_op, comm, exposed, wait, transfer);

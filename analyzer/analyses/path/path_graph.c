@@ -46,14 +46,15 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
 
 /* Whether the GPUs of all ranks were recorded throughout a step of training. */
 static bool seen_by_all(const struct analysis *a, u32 step) {
-  if (!analysis_is_training(a, step) || analysis_times_of(a, (i32)step) != TIMES_KEPT)
+  bool own = a->model->steps.kind && step == 0; /* begins with its work: steps/steps_on_gpu.c */
+  if (!analysis_is_training(a, step))
     return false;
-  if (a->model->steps.kind && step == 0)
-    return true; /* begins with its own work: steps/steps_on_gpu.c */
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     struct window window;
-    if (path_has_rank(a->model, rank) && analysis_window(a, rank, step, &window) &&
-        (!analysis_gpu_seen(a, rank, &window) || analysis_untimed(a, rank, step)))
+    if (!path_has_rank(a->model, rank) || !analysis_window(a, rank, step, &window))
+      continue;
+    enum gpu_step known = analysis_gpu_step(a, rank, NULL, &window);
+    if (known == GPU_STEP_LEFT_OUT || (known != GPU_STEP_KNOWN && !own))
       return false;
   }
   return true;

@@ -372,9 +372,7 @@ static void cut_sample(struct slice_builder *c, u32 sample) {
   c->slice = &graph->slices[(size_t)sample * c->a->model->n_ranks + t->rank];
   if (!sample_window(c->a, t->rank, &graph->samples[sample], &window))
     return;
-  if (t->on_gpu && t->ring_begin != NS_UNKNOWN && window.begin < t->ring_begin)
-    return;
-  if (t->on_gpu && !analysis_gpu_seen(c->a, t->rank, &window))
+  if (analysis_gpu_step(c->a, t->rank, t, &window) >= GPU_STEP_UNSEEN)
     return;
   c->slice->ends_on_gpu = analysis_ends_on_gpu(c->a, t->rank, window.step);
   c->slice->begin = window.begin;

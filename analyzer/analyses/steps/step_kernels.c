@@ -22,8 +22,8 @@ void step_kernels_rank(struct analysis *a, const struct timeline *t) {
   for (u32 i = 0, span = 0; i < a->n_steps && t->on_gpu && !a->whole_run; i++) {
     struct window window;
     u32 step = a->first_step + i, n = 0;
-    if (!analysis_window(a, t->rank, step, &window) || !analysis_gpu_seen(a, t->rank, &window) ||
-        analysis_untimed(a, t->rank, step))
+    if (!analysis_window(a, t->rank, step, &window) ||
+        analysis_gpu_step(a, t->rank, t, &window) != GPU_STEP_KNOWN)
       continue;
     span = FIRST_NOT_NEAR(span, 0, t->n_spans, k, t->spans[k].start < window.begin);
     for (; span < t->n_spans && t->spans[span].start < window.end; span++)

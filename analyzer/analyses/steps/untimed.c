@@ -45,7 +45,7 @@ void untimed_prepare(struct analysis *a) {
 }
 
 bool analysis_untimed(const struct analysis *a, u32 rank, u32 step) {
-  return a->untimed[(size_t)rank * a->n_steps + step - a->first_step];
+  return step >= a->first_step && a->untimed[(size_t)rank * a->n_steps + step - a->first_step];
 }
 
 bool rank_lacks_times(const struct rank_summary *rank) {

@@ -25,7 +25,7 @@ u64 summary_layout(void) {
 #define NAME_AFTER(member, other) #member " "
 #define LIST(list, element, FIELDS) #list "{" FIELDS(NAME, NAME_AFTER, NAME_AFTER, NAME, NAME) "}"
 #define STRUCT(what, type, MEMBERS) #what "{" MEMBERS(NAME) "}"
-  return hash_text(HASH_SEED, "16 " TSCOPE_VERSION " " RANK_LISTS(LIST) RANK_STRUCTS(STRUCT));
+  return hash_text(HASH_SEED, "17 " TSCOPE_VERSION " " RANK_LISTS(LIST) RANK_STRUCTS(STRUCT));
 #undef NAME
 #undef NAME_AFTER
 #undef LIST
