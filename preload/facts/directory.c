@@ -64,7 +64,7 @@ int tscope_directory_open(const char *directory, const char *run, bool for_group
   snprintf(path, sizeof(path), "%.*s", (int)length, directory);
   char name[NAME_MAX + 1], *last = strrchr(path, '/');
   if (length < 2 || directory[0] != '/' || length + strlen(run) + 2 > sizeof(path) ||
-      strlen(++last) >= sizeof(name) || !strcmp(last, "..") || !strcmp(last, ".")) {
+      strlen(++last) >= sizeof(name)) {
     snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", directory);
     return -EINVAL;
   }

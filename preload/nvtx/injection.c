@@ -26,9 +26,13 @@ static bool is_ignored(const void *caller) {
   return false;
 }
 
+static bool is_wanted(void) {
+  return tscope_is_glibc() && tscope_is_wanted() && tscope_env_flag("TSCOPE_NVTX", true);
+}
+
 const char *nvtx_injection(const void *caller);
 __attribute__((visibility("hidden"))) const char *nvtx_injection(const void *caller) {
-  return tscope_env_flag("TSCOPE_NVTX", true) && !is_ignored(caller) ? "libtscope.so" : NULL;
+  return is_wanted() && !is_ignored(caller) ? "libtscope.so" : NULL;
 }
 
 /* The text of a message; `room` holds it if it must be converted. False: there is none. */
@@ -168,7 +172,7 @@ static void fill_callbacks(const struct nvtx_callbacks_table *callbacks, enum nv
 TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table));
 TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table)) {
   const struct nvtx_callbacks_table *callbacks =
-      tscope_env_flag("TSCOPE", true) ? get_table(NVTX_TABLE_CALLBACKS) : NULL;
+      is_wanted() ? get_table(NVTX_TABLE_CALLBACKS) : NULL;
   if (!callbacks || callbacks->struct_size < sizeof(*callbacks) || !callbacks->get_module)
     return 0;
   fill_callbacks(callbacks, NVTX_MODULE_CORE, core, LENGTH_OF(core));

@@ -93,14 +93,14 @@ static int by_number(const void *left, const void *right) {
   return (*a > *b) - (*a < *b);
 }
 
-/* Those whose rank is not known count one each. */
+/* Those whose rank is not known count one each, where none is known: beside ranks they are other
+ * programs of the job. */
 static size_t count_ranks(struct traces *traces) {
   size_t n = 0;
   qsort(traces->ranks, traces->read, sizeof(*traces->ranks), by_number);
-  for (size_t i = 0; i < traces->read; i++)
-    n += i == 0 || traces->ranks[i] != traces->ranks[i - 1] ||
-         traces->ranks[i] == TSCOPE_UNKNOWN_RANK;
-  return n;
+  for (size_t i = 0; i < traces->read && traces->ranks[i] != TSCOPE_UNKNOWN_RANK; i++)
+    n += i == 0 || traces->ranks[i] != traces->ranks[i - 1];
+  return n ? n : traces->read;
 }
 
 /* "2 ranks", "2 ranks recorded (4 processes)"; with very many traces the number of processes. */

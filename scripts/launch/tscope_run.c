@@ -179,24 +179,11 @@ static bool set_run(const char *run) {
   return true;
 }
 
-/* "." and ".." name no folder that can be made: what they stand for does. */
-static bool ends_in_dots(const char *path) {
-  size_t length = strlen(path);
-  while (length && path[length - 1] == '/')
-    length--;
-  size_t dots = 0;
-  while (length && path[length - 1] == '.')
-    length--, dots++;
-  return (dots == 1 || dots == 2) && (!length || path[length - 1] == '/');
-}
-
 static void set_directory(const char *directory) {
   char *here = directory && *directory != '/' ? getcwd(NULL, 0) : NULL, *absolute = NULL;
   if (directory && (here || *directory == '/') &&
       asprintf(&absolute, "%s%s%s", here ? here : "", here ? "/" : "", directory) >= 0) {
-    char *real = ends_in_dots(absolute) ? realpath(absolute, NULL) : NULL;
-    setenv("TSCOPE_DIR", real ? real : absolute, 1);
-    free(real);
+    setenv("TSCOPE_DIR", absolute, 1);
     free(absolute);
   }
   free(here);

@@ -1249,8 +1249,9 @@ def nvtx_injection_taken(scratch):
 
 
 def nvtx_off(scratch):
-    for env in ({"TSCOPE_NVTX": "off"}, {"NVTX_INJECTION64_PATH": "/nonexistent.so"}):
-        _, ranges, steps = nvtx(os.path.join(scratch, next(iter(env))), **env)
+    for env in ({"TSCOPE_NVTX": "off"}, {"NVTX_INJECTION64_PATH": "/nonexistent.so"},
+                {"NVTX_INJECTION64_PATH": LIBRARY, "TSCOPE_NVTX": "off"}):
+        _, ranges, steps = nvtx(os.path.join(scratch, "-".join(env)), **env)
         assert not ranges and not steps
 
 
