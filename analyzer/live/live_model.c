@@ -71,11 +71,13 @@ static void put_calls(struct model *model, u32 r, const struct live_rank *from,
 }
 
 /* Once it is known which calls are looked at. */
-static void put_rank(struct model *model, u32 r, const struct live_rank *from) {
+static void put_rank(struct model *model, u32 r, const struct live_rank *from, bool here) {
   const struct live_process *process = from->process;
   const struct tscope_file_header *header = &process->trace.file.header;
   struct rank_events *events = model_events(model, r);
   struct rank *rank = &model->ranks[r];
+  bool lives =
+      from->state == LIVE_RUNNING || from->state == LIVE_SILENT || from->state == LIVE_STOPPED;
   u64 made = TOTAL(u64, process->comms.at, process->comms.n, one,
                    one->newest == INDEX_NONE ? 0 : one->newest + 1ull) +
              process->messages;
@@ -89,6 +91,8 @@ static void put_rank(struct model *model, u32 r, const struct live_rank *from) {
   *rank = (struct rank){.rank = from->rank,
                         .path = from->entry->path,
                         .closed = process_ended_itself(header),
+                        .running = lives && here,
+                        .may_run = lives && !here,
                         .collective_calls = events->calls.n,
                         .collective_runs = events->runs.n,
                         .gpu_clock = process->definitions.now.gpu_clock,
@@ -112,7 +116,7 @@ struct model *live_model_make(const struct live_view *view, bool pending) {
     put_calls(model, r, &view->ranks[r], wanted);
   live_align_messages(view, model);
   for (u32 r = 0; r < view->n_ranks; r++)
-    put_rank(model, r, &view->ranks[r]);
+    put_rank(model, r, &view->ranks[r], view->hosts[view->ranks[r].host].here);
   join_collectives(model, &(struct model_options){.threads = 1});
   return model;
 }

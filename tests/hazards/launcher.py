@@ -16,7 +16,7 @@ from observed import clean_environment, observed_environment  # noqa: E402
 from outcomes import wait_until  # noqa: E402
 
 RUN, LIBRARY, PROGRAMS = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
-LAUNCHING = os.path.join(PROGRAMS, "hazard")
+LAUNCHING, LIBRARIES = os.path.join(PROGRAMS, "hazard"), {"LD_LIBRARY_PATH": PROGRAMS}
 
 # Prints when it is ready, counts the signals of one kind until its input ends, and prints the count.
 COUNTER = """
@@ -199,16 +199,16 @@ class Launcher(unittest.TestCase):
             inner = os.path.join(folder, "inner")
             os.mkdir(inner)
             for given, meant in ((".", inner), ("./", inner), ("..", folder), ("sub", os.path.join(inner, "sub"))):
-                for options, env in ((["--dir", given], {}), ([], {"TSCOPE_DIR": given})):
+                for options, env in ((["--dir", given], LIBRARIES), ([], {**LIBRARIES, "TSCOPE_DIR": given})):
                     name = f"run{len(os.listdir(folder)) + len(os.listdir(inner))}{len(options)}"
                     run(LAUNCHING, "plain", "10", options=[*options, "--run", name], env=env, cwd=inner)
                     self.assertEqual(len(os.listdir(os.path.join(meant, name))), 1, (given, options))
 
     def test_programs_beside_the_ranks_are_no_ranks(self):
         with tempfile.TemporaryDirectory(prefix="tscope-beside-") as folder:
-            said = run("sh", "-c", f"{LAUNCHING} plain 10; RANK=3 {LAUNCHING} plain 10", options=["--dir", folder])
+            said = run("sh", "-c", f"{LAUNCHING} plain 10; RANK=3 {LAUNCHING} plain 10", options=["--dir", folder], env=LIBRARIES)
             self.assertIn("1 rank recorded (2 processes)", said.stderr)
-            said = run("sh", "-c", f"{LAUNCHING} plain 10; {LAUNCHING} plain 10", options=["--dir", folder])
+            said = run("sh", "-c", f"{LAUNCHING} plain 10; {LAUNCHING} plain 10", options=["--dir", folder], env=LIBRARIES)
             self.assertIn("2 ranks recorded", said.stderr)
 
     def test_exit_status_passes_through_when_nobody_reads_our_lines(self):

@@ -46,15 +46,14 @@ static bool is_included(const struct sqlite_run *run, i32 step) {
 
 static struct member_order order_of(const struct model *model, const struct collective *of) {
   struct last_member last = model_last_member(model, of);
-  struct member_order order = {INT64_MAX, NS_UNKNOWN, NS_UNKNOWN, last.by, INDEX_NONE};
+  struct member_order order = {INT64_MAX, of->last_start, NS_UNKNOWN, last.by, INDEX_NONE};
   FOR_EACH_MEMBER(model, of, arrival) {
     if (arrival->start == NS_UNKNOWN)
       continue;
     order.end = MAX(arrival->end, order.end);
     order.first = MIN(arrival->start, order.first);
-    order.last = MAX(arrival->start, order.last);
   }
-  if (order.last == NS_UNKNOWN)
+  if (order.first == INT64_MAX)
     order.first = NS_UNKNOWN;
   if (last.rank != INDEX_NONE)
     order.last_rank = model->ranks[last.rank].rank;

@@ -6,6 +6,7 @@
 #include "import/tscope/timeline/timeline_build.h"
 #include "import/tscope/trace_source.h"
 #include "model/host_spin.h"
+#include "model/phase_times.h"
 
 /* What a timeline owns. */
 struct timeline_internal {
@@ -83,12 +84,14 @@ static void add_unmarked_compute(const struct timeline_build *build, struct aren
 /* On a CPU job: what is known to be training, less the time the host was blocked in it. */
 static void collect_cpu_compute(const struct timeline_build *build, struct arena *arena,
                                 struct timeline *timeline) {
-  static const u8 kinds[] = {TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_OPTIMIZER};
   struct intervals training = {0}, phase, both, blocked = {0};
   const sets_of_kinds waits = {[SPAN_COMM_WAIT] = &blocked, [SPAN_SYNC] = &blocked};
-  for (u32 i = 0; i < sizeof(kinds); i++, training = both) {
-    unite_phases(build->events, kinds[i], arena, &phase);
+  for (u8 kind = 0; kind <= TSCOPE_PHASE_USER; kind++) {
+    if (!phase_computes(kind))
+      continue;
+    unite_phases(build->events, kind, arena, &phase);
     intervals_union(arena, &training, &phase, &both);
+    training = both;
   }
   intervals_of_spans(build, arena, waits);
   intervals_subtract(arena, &training, &blocked, &timeline->compute);
