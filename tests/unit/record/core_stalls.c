@@ -38,23 +38,32 @@ static void count_stalls(const struct trace_record *at, void *stalls) {
       at->record->type == TSCOPE_REC_STALL && at->record->tag == TSCOPE_STALL_NOTHING_MOVED;
 }
 
-/* A select() without descriptors waits for nobody. */
-static void check_sleepers(const struct trace_record *at, void *n) {
-  if (at->record->type != TSCOPE_REC_THREAD_STATE || (at->record->tag & 0xff) != 'S')
+struct first_thread {
+  u32 tid, waits_for, seen;
+};
+
+/* Sanitizers and emulators have threads of their own. */
+static void find_first_thread(const struct trace_record *at, void *thread) {
+  const struct tscope_thread_state_record *state = (const void *)at->record;
+  struct first_thread *first = thread;
+  if (at->record->type != TSCOPE_REC_THREAD_STATE || state->tid != first->tid)
     return;
-  assert_int_equal(at->record->tag >> 8, TSCOPE_ACTIVITY_SLEEP);
-  ++*(u32 *)n;
+  first->waits_for = at->record->tag >> 8;
+  first->seen++;
 }
 
 static void a_process_that_writes_only_to_the_ring_moves(void **state) {
   (void)state;
   struct scene scene;
-  u32 stalls = 0, sleepers = 0;
+  u32 stalls = 0;
   scene_play(&scene, play_ring, NULL);
   assert_true(trace_walk(&scene.trace, count_stalls, &stalls) > 0);
   assert_int_equal(stalls, 1);
-  trace_walk(&scene.trace, check_sleepers, &sleepers);
-  assert_int_equal(sleepers, 1);
+  struct first_thread first = {.tid = scene.trace.header->pid};
+  trace_walk(&scene.trace, find_first_thread, &first);
+  assert_int_equal(first.seen, 1);
+  if (!getenv("TSCOPE_EMULATOR")) /* whose system calls have other numbers */
+    assert_int_equal(first.waits_for, TSCOPE_ACTIVITY_SLEEP);
   scene_end(&scene);
 }
 
