@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/exit_status.h"
@@ -47,12 +49,23 @@ _Noreturn void memory_is_short(size_t count, size_t element_bytes) {
   _exit(STATUS_BAD);
 }
 
+/* Faults of small pages are up to a tenth of the time that a report takes. Where the system leaves
+ * it to programs, the whole large pages within a block are asked for as such. */
+static void want_large_pages(void *memory, size_t bytes) {
+  const uintptr_t large = 2u << 20;
+  uintptr_t from = ((uintptr_t)memory + large - 1) & ~(large - 1),
+            to = ((uintptr_t)memory + bytes) & ~(large - 1);
+  if (to > from)
+    (void)madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+
 void *memory_resized(void *old, size_t count, size_t element_bytes) {
   size_t bytes = size_product(count, element_bytes);
   void *memory = bytes <= SIZE_MAX / 2 ? realloc(old, MAX(bytes, 1)) : NULL;
   if (!memory)
     memory_is_short(count, element_bytes);
   memory_count(bytes);
+  want_large_pages(memory, bytes);
   return memory;
 }
 
@@ -69,7 +82,9 @@ void *memory_zeroed(size_t count, size_t element_bytes) {
   void *memory = calloc(MAX(count, 1), MAX(element_bytes, 1));
   if (!memory)
     memory_is_short(count, element_bytes);
-  memory_count(size_product(count, element_bytes));
+  size_t bytes = size_product(count, element_bytes);
+  memory_count(bytes);
+  want_large_pages(memory, bytes);
   return memory;
 }
 
