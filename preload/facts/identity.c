@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "facts/launchers.def"
+#include "facts/run_folders.h"
 #include "facts/schedulers.def"
 #include "format/text_parts.h"
 #include "inspect/small_file.h"
@@ -19,14 +20,6 @@ static const struct launcher {
 } launchers[] = {
 #define X(name, rank, local_rank, world_size, sign) {name, rank, local_rank, world_size},
     TSCOPE_LAUNCHERS(X)
-#undef X
-};
-
-static const struct scheduler {
-  const char *name, *job, *step;
-} schedulers[] = {
-#define X(name, job, step) {name, job, step},
-    TSCOPE_SCHEDULERS(X)
 #undef X
 };
 
@@ -89,13 +82,6 @@ static void find_starter(struct parent *process, u32 world_size) {
     *process = self;
 }
 
-static const struct scheduler *scheduler(void) {
-  for (size_t i = 0; i < LENGTH_OF(schedulers); i++)
-    if (tscope_environment_get(schedulers[i].job))
-      return &schedulers[i];
-  return NULL;
-}
-
 /* A name that was given before the job began, as tscope-run gives one to sbatch, is the same in
  * everything that the job starts: tasks of an array, attempts after a requeue, steps one after the
  * other. */
@@ -126,7 +112,7 @@ static void name_run(struct tscope_identity *identity) {
     tscope_file_name_from(identity->run, sizeof(identity->run), run);
     return;
   }
-  const struct scheduler *job = scheduler();
+  const struct tscope_scheduler *job = tscope_scheduler_of(tscope_environment_get);
   const char *elastic = tscope_environment_get("TORCHELASTIC_RUN_ID"),
              *port = tscope_environment_get("MASTER_PORT");
   if (job) {

@@ -9,31 +9,26 @@
 #include "format/text_parts.h"
 #include "settings/process_environment.h"
 
-static const struct scheduler {
-  const char *name, *job;
-} schedulers[] = {
-#define X(name, job, step) {name, job},
-    TSCOPE_SCHEDULERS(X)
+const struct tscope_scheduler *tscope_scheduler_of(const char *(*get)(const char *name)) {
+  static const struct tscope_scheduler schedulers[] = {
+#define X(name, job, step) {name, job, step},
+      TSCOPE_SCHEDULERS(X)
 #undef X
-};
-
-static void name_of_job(char *run, size_t bytes) {
-  for (size_t i = 0; i < LENGTH_OF(schedulers); i++) {
-    const char *job = tscope_environment_now(schedulers[i].job);
-    if (!job)
-      continue;
-    snprintf(run, bytes, TSCOPE_RUN_OF_JOB, schedulers[i].name, job);
-    return;
-  }
+  };
+  for (size_t i = 0; i < LENGTH_OF(schedulers); i++)
+    if (get(schedulers[i].job))
+      return &schedulers[i];
+  return NULL;
 }
 
 void tscope_run_folders_find(struct tscope_run_folders *folders, pid_t child) {
   const pid_t starters[] = {child, getpid(), getppid()};
   char run[TSCOPE_RUN_NAME_BYTES] = "";
   const char *given = tscope_environment_now("TSCOPE_RUN");
+  const struct tscope_scheduler *job = given ? NULL : tscope_scheduler_of(tscope_environment_now);
   *folders = (struct tscope_run_folders){.given = given};
-  if (!given)
-    name_of_job(run, sizeof(run));
+  if (job)
+    snprintf(run, sizeof(run), TSCOPE_RUN_OF_JOB, job->name, tscope_environment_now(job->job));
   if (given || *run)
     tscope_file_name_from(folders->begin, sizeof(folders->begin), given ? given : run);
   for (size_t i = 0; i < LENGTH_OF(starters); i++)

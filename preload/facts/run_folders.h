@@ -10,6 +10,13 @@
 
 #include "facts/file_name.h"
 
+struct tscope_scheduler {
+  const char *name, *job, *step; /* schedulers.def */
+};
+
+/* The scheduler of this job; NULL if there is none. `get`: a variable's value, NULL without one. */
+const struct tscope_scheduler *tscope_scheduler_of(const char *(*get)(const char *name));
+
 struct tscope_run_folders {
   char begin[TSCOPE_RUN_NAME_BYTES]; /* of their names; "": named in another way */
   bool given;                        /* not by a job */
