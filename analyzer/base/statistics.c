@@ -39,6 +39,11 @@ double quantile_of(double *values, size_t n, double q) {
   return value + (at - (double)k) * (next - value);
 }
 
+double share_by_looks(double share, u32 looks, double errors) {
+  double n = looks + 2.0, middle = (share * looks + 1) / n;
+  return middle + errors * sqrt(middle * (1 - middle) / n);
+}
+
 double median_of(double *values, size_t n) {
   return quantile_of(values, n, 0.5);
 }

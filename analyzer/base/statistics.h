@@ -23,6 +23,11 @@ double variation_of(const double *values, size_t n);
 double quantile_of(double *values, size_t n, double q);
 double median_of(double *values, size_t n);
 
+/* What a share may be in truth that so many looks found, less or more by so many standard errors:
+ * with one more look that has it and one that has not, so that few that are alike are not taken for
+ * certain. */
+double share_by_looks(double share, u32 looks, double errors);
+
 double middle_of(double a, double b, double c);
 
 /* The standard error of a sample's median, of which as many as `independent` tell something of

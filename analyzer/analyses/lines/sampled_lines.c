@@ -15,6 +15,7 @@
 #include "analyses/thresholds.h"
 #include "base/checked_memory.h"
 #include "base/sorting.h"
+#include "base/statistics.h"
 #include "base/texts.h"
 #include "model/training_calls.h"
 
@@ -283,12 +284,8 @@ static u32 most_at_once(const worker_times *workers) {
                            other->first <= one->first && one->first <= other->last));
 }
 
-/* The share of a worker's time at work, less or more by so many standard errors for so many looks,
- * if one more look finds it at work and one more does not. */
 static double busy_share(const struct worker_time *worker, double errors) {
-  double n = worker->looks + 2.0,
-         share = ((double)worker->busy_ns / (double)worker->ns * worker->looks + 1) / n;
-  return worker->ns ? share + errors * sqrt(share * (1 - share) / n) : NAN;
+  return share_by_looks((double)worker->busy_ns / (double)worker->ns, worker->looks, errors);
 }
 
 static void compare_workers(const worker_times *workers, struct line_sums *out) {

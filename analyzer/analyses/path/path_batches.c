@@ -48,13 +48,6 @@
 /* Share of batches from which on it matters what is taken to be so of a loader. */
 #define MATTERS 0.1
 
-/* By two standard errors of a share of so many looks, with one more busy and one more idle: so that
- * few that are alike are not taken for certain. */
-static double busy_at_most(double busy, u32 looks) {
-  double n = looks + 2.0, share = (busy * looks + 1) / n;
-  return fmin(1, share + 2 * sqrt(share * (1 - share) / n));
-}
-
 /* Which share of their time the workers of a rank prepare batches; NAN if it is not known. */
 void slice_watch_workers(struct slice_builder *c) {
   const struct line_sums *sums = c->a->line_sums ? &c->a->line_sums[c->t->rank] : NULL;
@@ -64,7 +57,7 @@ void slice_watch_workers(struct slice_builder *c) {
   c->slice->workers_busy = busy;
   c->slice->one_worker_is_busier = sums && sums->one_worker_is_busier;
   c->slice->busiest_worker = sums ? sums->busiest_worker : 1;
-  c->slice->workers_busy_most = known ? busy_at_most(busy, sums->worker_looks) : NAN;
+  c->slice->workers_busy_most = known ? fmin(1, share_by_looks(busy, sums->worker_looks, 2)) : NAN;
 }
 
 typedef VECTOR(struct batch) batch_list;
