@@ -68,11 +68,20 @@ static struct limit limiting_stages(struct findings *f) {
   return best ? limit_of(f, &best->cure, most) : (struct limit){.n = 0};
 }
 
-static u32 ranks_in_limit(const struct results *r, const struct straggler_group *group,
-                          const struct limit *limit) {
+static u32 ranks_among(const struct results *r, const struct straggler_group *group,
+                       const u32 *ranks, u32 n) {
   return NUMBER_OF(r->ranks, r->n_ranks, one,
-                   group->ranks[one - r->ranks] &&
-                       ranks_have(limit->ranks, limit->n_ranks, one->rank));
+                   group->ranks[one - r->ranks] && ranks_have(ranks, n, one->rank));
+}
+
+/* Whether all ranks of each stage that has any of the group are in it. */
+static bool has_whole_stages(const struct results *r, const struct straggler_group *group) {
+  FOR_EACH(r->pipeline_stage, r->n_pipeline_stage, stage) {
+    u32 common = ranks_among(r, group, stage->ranks, stage->n_ranks);
+    if (common && common < stage->n_ranks)
+      return false;
+  }
+  return true;
 }
 
 /* Whether ranks are late for what the model has them do, as a stage with many layers is. */
@@ -84,8 +93,8 @@ static bool is_late_by_work(const struct results *r, const struct straggler_grou
 /* Whether the late ranks are the stages, or one of them, for their work: then these are told. */
 static bool is_the_stage(const struct results *r, const struct straggler_group *group,
                          const struct limit *limit) {
-  return is_late_by_work(r, group) && ranks_in_limit(r, group, limit) == group->n &&
-         group->n >= limit->n_ranks / limit->n;
+  return is_late_by_work(r, group) && has_whole_stages(r, group) &&
+         ranks_among(r, group, limit->ranks, limit->n_ranks) == group->n;
 }
 
 bool is_slow_stage(struct findings *f, const struct straggler_group *group) {
@@ -98,7 +107,7 @@ bool is_slow_stage(struct findings *f, const struct straggler_group *group) {
  * they are told as stragglers. */
 static bool is_told_of_ranks(struct findings *f, const struct limit *limit) {
   FOR_EACH(f->r->straggler_groups, f->r->n_straggler_groups, group) {
-    u32 common = ranks_in_limit(f->r, group, limit);
+    u32 common = ranks_among(f->r, group, limit->ranks, limit->n_ranks);
     if ((common == group->n || common == limit->n_ranks) && group->cure.n &&
         run_seconds(f, group->saving.ms) >= CAUSE_WITHIN * limit->saving_s)
       return !is_the_stage(f->r, group, limit);
@@ -129,23 +138,23 @@ static void add_slow_stages(struct findings *f, const struct limit *limit) {
           : say(f, " The pipeline's bubble is %s; %s cannot be avoided.",
                 percent(f->r->pipeline_bubble).text, percent(f->r->pipeline_inherent).text);
   const char *stages =
-      say(f, "tage%s %s", one ? "" : "s", rank_list_in(f->arena, limit->stages, limit->n));
+      say(f, "stage%s %s", one ? "" : "s", rank_list_in(f->arena, limit->stages, limit->n));
   double step_saving = per_step_of(f, limit->saving_s);
   finding_add(
       f, severity_of(f, step_saving), limit->saving_s,
-      say(f, "S%s of the pipeline %s slow: the others wait for %s%s", stages, one ? "is" : "are",
-          one ? "it" : "them", at_line(f, ",", line)),
+      say(f, "S%s of the pipeline %s slow: the others wait for %s%s", stages + 1,
+          one ? "is" : "are", one ? "it" : "them", at_line(f, ",", line)),
       say(f,
-          "If s%s did %s work as fast as the other stages, a step of %s would take %s less "
+          "If %s did %s work as fast as the other stages, a step of %s would take %s less "
           "(replay of the steps).%s%s",
           stages, one ? "its" : "their", duration_ms(f->step_ms).text,
           duration_ms(step_saving).text, where, bubble),
       line ? say(f,
-                 "Look at %s first; if that is the %s layers, move layers from s%s to the others "
+                 "Look at %s first; if that is the %s layers, move layers from %s to the others "
                  "(the embedding and the loss also count).",
                  words_of_line(f, line), one ? "stage's" : "stages'", stages)
            : say(f,
-                 "Move layers from s%s to the others (the embedding and the loss also count), if "
+                 "Move layers from %s to the others (the embedding and the loss also count), if "
                  "%s devices are as fast as theirs.",
                  stages, one ? "its" : "their"),
       limit->ranks, limit->n_ranks);
