@@ -58,6 +58,10 @@ static enum live_state state_of(const char *host, u32 pid, double silent_s, doub
   live_view_make(&view, &run);
   enum live_state state = view.ranks[0].state;
   *behind_s = view.hosts[0].behind_s;
+  /* The report's questions are asked as of a job that runs: silence of some seconds counts. */
+  bool lives = state == LIVE_RUNNING || state == LIVE_SILENT || state == LIVE_STOPPED;
+  assert_int_equal(view.model->ranks[0].running, lives && strcmp(host, "elsewhere") != 0);
+  assert_int_equal(view.model->ranks[0].may_run, lives && strcmp(host, "elsewhere") == 0);
   live_view_release(&view);
   live_run_close(&run);
   return state;

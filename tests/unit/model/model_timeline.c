@@ -212,6 +212,26 @@ static void add_shape(struct trace_writer *writer, u32 number, u32 kernel) {
   shape->kernel = kernel;
 }
 
+/* Without a GPU it computes in all phases of training, not in loading nor in ranges of the user. */
+static void test_a_cpu_job_computes_in_phases_of_training(void **state) {
+  static const u8 kinds[] = {TSCOPE_PHASE_DATA,      TSCOPE_PHASE_FORWARD,   TSCOPE_PHASE_BACKWARD,
+                             TSCOPE_PHASE_OPTIMIZER, TSCOPE_PHASE_ZERO_GRAD, TSCOPE_PHASE_USER};
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = new_rank(0, 1);
+  for (u32 i = 0; i < LENGTH_OF(kinds); i++) {
+    struct tscope_phase_record *phase =
+        trace_add(writer, retained, AT(i * 1000000), TSCOPE_REC_PHASE, kinds[i], sizeof(*phase));
+    phase->dur = 100000u << i;
+  }
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  assert_int_equal(total(&timeline.compute), 100000 * (2 + 4 + 8 + 16));
+  timeline_release(&timeline);
+  model_free(model);
+}
+
 /* A host that launches a kernel which notifies, makes no call, and goes on as it ends, waits for
  * it: the first time. The second time it goes on long before, and the third kernel computes. */
 static void test_a_host_may_wait_without_a_call(void **state) {
@@ -364,6 +384,7 @@ int main(void) {
       WITH_FOLDER(test_gpu_job_is_decoded_to_the_nanosecond),
       WITH_FOLDER(test_edges_say_who_waits_for_whom),
       WITH_FOLDER(test_cpu_job_computes_where_it_does_not_wait),
+      WITH_FOLDER(test_a_cpu_job_computes_in_phases_of_training),
       WITH_FOLDER(test_without_gpu_time_nothing_is_invented),
       WITH_FOLDER(test_blocking_copy_waits_for_itself),
       WITH_FOLDER(test_asynchronous_copy_may_block),
